@@ -1,0 +1,7 @@
+//! Memory and process: services, connections, the packet pipeline and its control.
+
+#![forbid(unsafe_code)]
+
+pub mod config;
+pub mod control;
+pub mod network;

@@ -1,0 +1,1 @@
+//! Interfaces, addresses, routes and neighbours as the kernel knows them, followed over netlink.

@@ -1,0 +1,19 @@
+//! Bytes: headers, checksums and the rewrite each forwarding method makes.
+//!
+//! Knows octets. Must not know connections, services, clocks or I/O; never allocates, and no
+//! function panics on any input once [`parse`] has accepted the frame it is given.
+
+#![forbid(unsafe_code)]
+
+pub mod checksum;
+pub mod direct;
+pub mod icmp;
+pub mod nat;
+pub mod tunnel;
+pub mod wire;
+
+mod headers;
+mod packet;
+
+pub use headers::{Family, Fragment, Headers, Malformed, parse};
+pub use packet::Packet;

@@ -1,0 +1,71 @@
+//! A port: where packets come from and go to.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use crate::{Frame, Pool};
+
+/// What a port has counted since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortCounters {
+    /// Frames received.
+    pub received: u64,
+    /// Bytes received.
+    pub received_bytes: u64,
+    /// Frames handed to the kernel (or the file, or the peer).
+    pub transmitted: u64,
+    /// Bytes of those.
+    pub transmitted_bytes: u64,
+    /// Frames the kernel could not give us: our ring or buffer was full.
+    pub receive_dropped: u64,
+    /// Frames that we could not give to the kernel: its ring stayed full or it refused them.
+    pub transmit_dropped: u64,
+    /// Times the kernel had to be woken to transmit.
+    pub wakeups: u64,
+}
+
+/// A packet source and sink: one queue of one interface, a file, or memory.
+///
+/// A worker calls `receive`, handles the batch, then `transmit` and `flush` once per breath. All
+/// frames of all ports of a worker live in that worker's [`Pool`].
+pub trait Port: Send {
+    /// For log lines: interface, queue and how ("eth0 queue 0, AF_XDP zero-copy").
+    fn describe(&self) -> String;
+
+    /// Appends up to `limit` received frames to `batch` and says how many. Never blocks.
+    ///
+    /// # Errors
+    /// When the port is gone for good (interface removed); a passing shortage is not an error.
+    fn receive(
+        &mut self,
+        pool: &mut Pool,
+        batch: &mut Vec<Frame>,
+        limit: usize,
+    ) -> io::Result<usize>;
+
+    /// Takes every frame of `frames`. What the kernel does not take is given back to the pool and
+    /// counted in `transmit_dropped`.
+    ///
+    /// # Errors
+    /// As for `receive`; `frames` is empty also then.
+    fn transmit(&mut self, pool: &mut Pool, frames: &mut Vec<Frame>) -> io::Result<()>;
+
+    /// Wakes the kernel if it has to be woken, and takes back chunks whose frames have been sent.
+    ///
+    /// # Errors
+    /// As for `receive`.
+    fn flush(&mut self, pool: &mut Pool) -> io::Result<()>;
+
+    /// Whether a frame's [`PartialChecksum`](crate::PartialChecksum) may be left to this port on
+    /// transmit. If not, the caller completes the sum before `transmit`.
+    fn completes_checksums(&self) -> bool;
+
+    /// What to poll for readability, if the port has such a thing.
+    fn readiness(&self) -> Option<BorrowedFd<'_>>;
+
+    /// The counters so far.
+    fn counters(&self) -> PortCounters;
+
+    /// Chunks of the pool that this port holds in its rings at the moment.
+    fn held(&self) -> usize;
+}

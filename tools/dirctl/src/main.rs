@@ -1,0 +1,2 @@
+//! dirctl
+fn main() {}

@@ -1,0 +1,2 @@
+//! ipvsadm
+fn main() {}
