@@ -4,4 +4,6 @@
 
 pub mod config;
 pub mod control;
+pub mod dispatch;
 pub mod network;
+pub mod table;

@@ -62,6 +62,13 @@ pub struct Headers {
     pub tcp_flags: u8,
 }
 
+impl Headers {
+    /// Bytes of the IP packet, header included.
+    pub fn ip_len(&self) -> usize {
+        self.end - self.l3
+    }
+}
+
 /// Why a frame was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {

@@ -1,0 +1,215 @@
+//! One connection: who talks to whom through which server, and how far it has come.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+use super::service::{RealServer, Service};
+use super::state::{State, Timeouts};
+use super::tcp::{self, Direction};
+use crate::control::api::Forwarding;
+
+/// An address and a port, host order.
+pub type Endpoint = (IpAddr, u16);
+
+/// Names a connection: protocol, client, and the address the client talks to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tuple {
+    /// IP protocol number.
+    pub protocol: u8,
+    /// Whether it names a persistence template and not a connection.
+    pub template: bool,
+    /// The client; of a template its masked address and port 0.
+    pub client: Endpoint,
+    /// VIP and port on the way in; server and port on the way back.
+    pub peer: Endpoint,
+}
+
+/// What a template and its connections share.
+#[derive(Debug, Default)]
+pub struct Control {
+    children: AtomicU32,
+    assured: AtomicBool,
+}
+
+/// A connection of the table, or a persistence template.
+pub struct Connection {
+    /// Protocol, client, VIP.
+    pub tuple: Tuple,
+    /// The server's address and port.
+    pub server_endpoint: Endpoint,
+    /// The method that the server had when the connection was made; it never changes.
+    pub forwarding: Forwarding,
+    /// The service.
+    pub service: Arc<Service>,
+    /// The server.
+    pub server: Arc<RealServer>,
+    /// Protocol state.
+    pub state: State,
+    /// Since start: when it expires unless a packet comes.
+    pub expires: Duration,
+    /// We see only what the client sends; cleared by the first packet from the server.
+    no_output: bool,
+    active: bool,
+    /// Of a template: shared with its connections. Of a connection: its template's, if it has one.
+    control: Option<Arc<Control>>,
+}
+
+impl Connection {
+    /// A new connection, counted on its server.
+    pub fn new(
+        tuple: Tuple,
+        forwarding: Forwarding,
+        service: Arc<Service>,
+        server: Arc<RealServer>,
+        now: Duration,
+    ) -> Connection {
+        server.load.connection_opened();
+        let port = match server.load.port() {
+            0 => tuple.peer.1,
+            port => port,
+        };
+        Connection {
+            server_endpoint: (server.load.address(), port),
+            no_output: forwarding != Forwarding::Nat,
+            tuple,
+            forwarding,
+            service,
+            server,
+            state: State::None,
+            expires: now + Duration::from_secs(3),
+            active: false,
+            control: None,
+        }
+    }
+
+    /// A template that sends a client's further connections to `server` until `expires`.
+    pub fn template(
+        tuple: Tuple,
+        forwarding: Forwarding,
+        service: Arc<Service>,
+        server: Arc<RealServer>,
+        expires: Duration,
+    ) -> Connection {
+        server.template_opened();
+        Connection {
+            tuple,
+            server_endpoint: (server.load.address(), server.load.port()),
+            forwarding,
+            service,
+            server,
+            state: State::None,
+            expires,
+            no_output: false,
+            active: false,
+            control: Some(Arc::default()),
+        }
+    }
+
+    /// Puts the connection under a template's control: the template outlives it.
+    pub fn controlled_by(mut self, control: Option<Arc<Control>>) -> Connection {
+        if let Some(control) = &control {
+            control.children.fetch_add(1, Relaxed);
+        }
+        self.control = control;
+        self
+    }
+
+    /// What connections of this template share with it.
+    pub fn control(&self) -> Option<Arc<Control>> {
+        self.control.clone()
+    }
+
+    /// When its time is up: how much longer it has to stay, because it is a template with live
+    /// connections (60 s at a time, as in the kernel).
+    pub fn reprieve(&self) -> Option<Duration> {
+        let control = self.control.as_ref().filter(|_| self.tuple.template)?;
+        (control.children.load(Relaxed) > 0).then_some(Duration::from_secs(60))
+    }
+
+    /// The state as `ipvsadm -L -c` shows it.
+    pub fn state_name(&self) -> &'static str {
+        match &self.control {
+            Some(control) if self.tuple.template && control.assured.load(Relaxed) => "ASSURED",
+            _ => self.state.name(),
+        }
+    }
+
+    /// How the server's packets name it.
+    pub fn reply_tuple(&self) -> Tuple {
+        Tuple { peer: self.server_endpoint, ..self.tuple }
+    }
+
+    /// A packet from the client: state, timer and counters move. `bytes` is the length of the IP
+    /// packet; `flags` are TCP's.
+    pub fn incoming(&mut self, flags: u8, bytes: usize, now: Duration, timeouts: &Timeouts) {
+        let direction = if self.no_output { Direction::InputOnly } else { Direction::Input };
+        self.advance(direction, flags, now, timeouts);
+        self.service.traffic.incoming(bytes);
+        self.server.traffic.incoming(bytes);
+    }
+
+    /// A packet from the server.
+    pub fn outgoing(&mut self, flags: u8, bytes: usize, now: Duration, timeouts: &Timeouts) {
+        self.no_output = false;
+        self.advance(Direction::Output, flags, now, timeouts);
+        self.service.traffic.outgoing(bytes);
+        self.server.traffic.outgoing(bytes);
+    }
+
+    /// A later fragment: counted, and it keeps the connection alive.
+    pub fn continued(&mut self, bytes: usize, incoming: bool, now: Duration, timeouts: &Timeouts) {
+        self.expires = now + timeouts.of(self.state);
+        self.counted(bytes, incoming);
+    }
+
+    /// A packet about the connection (an ICMP error): counted, and nothing else.
+    pub fn counted(&self, bytes: usize, incoming: bool) {
+        for traffic in [&self.service.traffic, &self.server.traffic] {
+            if incoming {
+                traffic.incoming(bytes);
+            } else {
+                traffic.outgoing(bytes);
+            }
+        }
+    }
+
+    /// Whether a new SYN from the same client port starts a new connection in place of this one:
+    /// `conn_reuse_mode=1` of the kernel.
+    pub fn may_be_reused(&self) -> bool {
+        // A connection under a template's control is never rescheduled.
+        self.control.is_none() && matches!(self.state, State::TimeWait | State::Close)
+    }
+
+    fn advance(&mut self, direction: Direction, flags: u8, now: Duration, timeouts: &Timeouts) {
+        self.state = match self.tuple.protocol {
+            6 => tcp::next(direction, self.state, flags),
+            _ => State::Udp,
+        };
+        let active = self.state.is_active();
+        if active != self.active {
+            self.active = active;
+            self.server.load.connection_moved(active);
+        }
+        self.expires = now + timeouts.of(self.state);
+        if let Some(control) = &self.control
+            && (self.state == State::Established || direction == Direction::Output)
+        {
+            control.assured.store(true, Relaxed);
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if self.tuple.template {
+            self.server.template_closed();
+            return;
+        }
+        self.server.load.connection_closed(self.active);
+        if let Some(control) = &self.control {
+            control.children.fetch_sub(1, Relaxed);
+        }
+    }
+}

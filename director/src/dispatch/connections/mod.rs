@@ -1,0 +1,160 @@
+//! The connection table, shared by all workers: a request and its NAT reply may arrive on
+//! different queues.
+//!
+//! It is cut into shards, each behind a lock of its own. A shard is chosen by protocol and client,
+//! which request and reply have in common, so both directions of a connection live in one shard
+//! and a packet takes one lock, once. Within a shard there is an index for each direction.
+
+mod shard;
+mod wheel;
+
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::connection::{Connection, Endpoint, Tuple};
+pub use shard::Shard;
+
+/// Shards in a table. Many more than workers, so that two seldom meet.
+pub const SHARDS: usize = 256;
+
+/// Which way a packet goes through its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Client to server.
+    In,
+    /// Server to client.
+    Out,
+}
+
+/// See the module.
+pub struct Connections {
+    shards: Vec<Mutex<Shard>>,
+    hasher: foldhash::quality::RandomState,
+    count: AtomicUsize,
+    limit: usize,
+}
+
+impl Connections {
+    /// A table for at most `limit` connections. Memory grows with use.
+    pub fn new(limit: usize) -> Connections {
+        Connections {
+            shards: (0..SHARDS).map(|_| Mutex::new(Shard::new())).collect(),
+            hasher: foldhash::quality::RandomState::default(),
+            count: AtomicUsize::new(0),
+            limit,
+        }
+    }
+
+    /// Connections in the table.
+    pub fn len(&self) -> usize {
+        self.count.load(Relaxed)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether no further connection may be made.
+    pub fn is_full(&self) -> bool {
+        self.len() >= self.limit
+    }
+
+    /// Finds the connection of a packet and runs `act` on it under the shard's lock.
+    ///
+    /// `source` and `destination` are the packet's. It is looked for as a client's packet to a
+    /// VIP first, then as a server's answer to a client.
+    pub fn with<R>(
+        &self,
+        protocol: u8,
+        source: Endpoint,
+        destination: Endpoint,
+        act: impl FnOnce(Way, &mut Connection) -> R,
+    ) -> Option<R> {
+        let tuple = Tuple { protocol, template: false, client: source, peer: destination };
+        {
+            let mut shard = self.shard_of(protocol, source);
+            if let Some(index) = shard.find(self.hash(&tuple), &tuple) {
+                return shard.with(index, |connection| act(Way::In, connection));
+            }
+        }
+        let tuple = Tuple { protocol, template: false, client: destination, peer: source };
+        let mut shard = self.shard_of(protocol, destination);
+        let index = shard.find_reply(self.hash(&tuple), &tuple)?;
+        shard.with(index, |connection| act(Way::Out, connection))
+    }
+
+    /// Finds the connection or template named `tuple`, seen from the client, and runs `act` on it.
+    pub fn with_tuple<R>(
+        &self,
+        tuple: &Tuple,
+        act: impl FnOnce(&mut Connection) -> R,
+    ) -> Option<R> {
+        let mut shard = self.shard_of(tuple.protocol, tuple.client);
+        let index = shard.find(self.hash(tuple), tuple)?;
+        shard.with(index, act)
+    }
+
+    /// Adds a connection and runs `act` on it. When another worker has just added one of the same
+    /// tuple, that one is kept and used.
+    pub fn insert<R>(
+        &self,
+        connection: Connection,
+        act: impl FnOnce(&mut Connection) -> R,
+    ) -> Option<R> {
+        let tuple = connection.tuple;
+        let hash = self.hash(&tuple);
+        let reply_hash = self.hash(&connection.reply_tuple());
+        let mut shard = self.shard_of(tuple.protocol, tuple.client);
+        let index = match shard.find(hash, &tuple) {
+            Some(index) => index,
+            None => {
+                self.count.fetch_add(1, Relaxed);
+                shard.insert(hash, reply_hash, connection)
+            }
+        };
+        shard.with(index, act)
+    }
+
+    /// Removes the connection that a client's packet belongs to.
+    pub fn remove(&self, tuple: &Tuple) {
+        let mut shard = self.shard_of(tuple.protocol, tuple.client);
+        if let Some(index) = shard.find(self.hash(tuple), tuple)
+            && shard.remove(index).is_some()
+        {
+            self.count.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// Removes what has expired by `now` from one shard; `shard` is taken modulo [`SHARDS`].
+    pub fn expire(&self, shard: usize, now: Duration) {
+        let removed = lock(&self.shards[shard % SHARDS]).expire(now);
+        self.count.fetch_sub(removed, Relaxed);
+    }
+
+    /// One shard for reading, or `None` past the last.
+    pub fn shard(&self, shard: usize) -> Option<MutexGuard<'_, Shard>> {
+        self.shards.get(shard).map(lock)
+    }
+
+    fn shard_of(&self, protocol: u8, client: Endpoint) -> MutexGuard<'_, Shard> {
+        let mut hasher = self.hasher.build_hasher();
+        (protocol, client).hash(&mut hasher);
+        lock(&self.shards[hasher.finish() as usize % SHARDS])
+    }
+
+    fn hash(&self, tuple: &Tuple) -> u64 {
+        self.hasher.hash_one(tuple)
+    }
+}
+
+/// A worker that panicked inside a shard leaves it usable: the slab and its indexes are changed
+/// by code that does not panic, and a connection's counters are single words.
+fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! One shard of the table: a slab of connections, an index for each direction, a timing wheel.
+
+use std::time::Duration;
+
+use hashbrown::HashTable;
+
+use super::wheel::{Entry, Wheel};
+use crate::dispatch::connection::{Connection, Tuple};
+
+/// A place in the slab.
+struct Slot {
+    connection: Option<Connection>,
+    generation: u32,
+    /// Hashes under which the two indexes know it.
+    hash: u64,
+    reply_hash: u64,
+    /// When the wheel will look at it next.
+    looked_at: Duration,
+}
+
+/// See the module.
+pub struct Shard {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    forward: HashTable<u32>,
+    reply: HashTable<u32>,
+    wheel: Wheel,
+    due: Vec<Entry>,
+}
+
+impl Shard {
+    pub(super) fn new() -> Shard {
+        Shard {
+            slots: Vec::new(),
+            free: Vec::new(),
+            forward: HashTable::new(),
+            reply: HashTable::new(),
+            wheel: Wheel::new(),
+            due: Vec::new(),
+        }
+    }
+
+    /// Connections in the shard, expired ones that have not been swept among them.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All connections.
+    pub fn iter(&self) -> impl Iterator<Item = &Connection> {
+        self.slots.iter().filter_map(|slot| slot.connection.as_ref())
+    }
+
+    pub(super) fn find(&self, hash: u64, tuple: &Tuple) -> Option<u32> {
+        let same = |&index: &u32| self.get(index).is_some_and(|found| found.tuple == *tuple);
+        self.forward.find(hash, same).copied()
+    }
+
+    pub(super) fn find_reply(&self, hash: u64, tuple: &Tuple) -> Option<u32> {
+        let same =
+            |&index: &u32| self.get(index).is_some_and(|found| found.reply_tuple() == *tuple);
+        self.reply.find(hash, same).copied()
+    }
+
+    fn get(&self, index: u32) -> Option<&Connection> {
+        self.slots[index as usize].connection.as_ref()
+    }
+
+    /// Runs `act` on a connection and sees to it that the wheel looks at it in time.
+    pub(super) fn with<R>(
+        &mut self,
+        index: u32,
+        act: impl FnOnce(&mut Connection) -> R,
+    ) -> Option<R> {
+        let slot = &mut self.slots[index as usize];
+        let connection = slot.connection.as_mut()?;
+        let result = act(connection);
+        // A shorter timeout than the one before: the entry in the wheel would come up too late.
+        if connection.expires < slot.looked_at {
+            let entry = Entry { index, generation: slot.generation };
+            slot.looked_at = self.wheel.insert(entry, connection.expires);
+        }
+        Some(result)
+    }
+
+    /// Puts a connection into the slab and under both hashes.
+    pub(super) fn insert(&mut self, hash: u64, reply_hash: u64, connection: Connection) -> u32 {
+        let expires = connection.expires;
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None => {
+                self.slots.push(Slot {
+                    connection: None,
+                    generation: 0,
+                    hash: 0,
+                    reply_hash: 0,
+                    looked_at: Duration::ZERO,
+                });
+                self.slots.len() as u32 - 1
+            }
+        };
+        let slot = &mut self.slots[index as usize];
+        slot.connection = Some(connection);
+        slot.hash = hash;
+        slot.reply_hash = reply_hash;
+        slot.looked_at = self.wheel.insert(Entry { index, generation: slot.generation }, expires);
+        let slots = &self.slots;
+        self.forward.insert_unique(hash, index, |&other| slots[other as usize].hash);
+        self.reply.insert_unique(reply_hash, index, |&other| slots[other as usize].reply_hash);
+        index
+    }
+
+    /// Takes a connection out.
+    pub(super) fn remove(&mut self, index: u32) -> Option<Connection> {
+        let slot = &mut self.slots[index as usize];
+        let connection = slot.connection.take()?;
+        slot.generation = slot.generation.wrapping_add(1);
+        let (hash, reply_hash) = (slot.hash, slot.reply_hash);
+        for (table, hash) in [(&mut self.forward, hash), (&mut self.reply, reply_hash)] {
+            if let Ok(entry) = table.find_entry(hash, |&other| other == index) {
+                entry.remove();
+            }
+        }
+        self.free.push(index);
+        Some(connection)
+    }
+
+    /// Removes what has expired by `now`; returns how many.
+    pub(super) fn expire(&mut self, now: Duration) -> usize {
+        let mut removed = 0;
+        let mut due = std::mem::take(&mut self.due);
+        while self.wheel.sweep(now, &mut due) {
+            for entry in due.drain(..) {
+                let slot = &mut self.slots[entry.index as usize];
+                let Some(connection) = &mut slot.connection else { continue };
+                if slot.generation != entry.generation {
+                    continue;
+                }
+                if connection.expires <= now
+                    && let Some(reprieve) = connection.reprieve()
+                {
+                    connection.expires = now + reprieve;
+                }
+                if connection.expires <= now {
+                    self.remove(entry.index);
+                    removed += 1;
+                } else if slot.looked_at <= now {
+                    slot.looked_at = self.wheel.insert(entry, connection.expires);
+                }
+            }
+        }
+        self.due = due;
+        removed
+    }
+}

@@ -1,0 +1,76 @@
+//! A worker's counters: one writer, any number of readers, no locked instruction.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::verdict::{DropReason, Method, PassReason};
+
+/// A counter with a single writer.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds `count`. Only the owning worker may call this.
+    pub fn add(&self, count: u64) {
+        self.0.store(self.0.load(Relaxed) + count, Relaxed);
+    }
+
+    /// The value.
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// How many packets of one worker met which fate.
+#[derive(Debug, Default)]
+pub struct Verdicts {
+    transmitted: [Counter; 4],
+    dropped: [Counter; DropReason::ALL.len()],
+    passed: [Counter; PassReason::ALL.len()],
+    /// ICMP errors sent.
+    pub answered: Counter,
+}
+
+/// One line of [`Verdicts::rows`]: label, meaning, packets.
+pub type Row = (&'static str, &'static str, u64);
+
+impl Verdicts {
+    /// Counts a packet sent by `method`.
+    pub fn transmitted(&self, method: Method) {
+        self.transmitted[method as usize].add(1);
+    }
+
+    /// Counts a dropped packet.
+    pub fn dropped(&self, reason: DropReason) {
+        self.dropped[reason as usize].add(1);
+    }
+
+    /// Counts a packet passed up.
+    pub fn passed(&self, reason: PassReason) {
+        self.passed[reason as usize].add(1);
+    }
+
+    /// Every counter with its name and meaning, zeros included.
+    pub fn rows(&self) -> impl Iterator<Item = Row> + '_ {
+        const SENT: [(&str, &str); 4] = [
+            ("sent_nat", "Forwarded to a server by NAT."),
+            ("sent_nat_reply", "A server's answer, translated back and sent to the client."),
+            ("sent_tunnel", "Forwarded to a server through a tunnel."),
+            ("sent_direct", "Forwarded to a server by direct routing."),
+        ];
+        let sent = SENT
+            .iter()
+            .zip(&self.transmitted)
+            .map(|(&(label, meaning), counter)| (label, meaning, counter.get()));
+        let passed = PassReason::ALL
+            .iter()
+            .map(|&reason| (reason.label(), reason.meaning(), self.passed[reason as usize].get()));
+        let dropped = DropReason::ALL
+            .iter()
+            .map(|&reason| (reason.label(), reason.meaning(), self.dropped[reason as usize].get()));
+        sent.chain(passed).chain(dropped).chain(std::iter::once((
+            "icmp_sent",
+            "ICMP errors sent to clients or servers.",
+            self.answered.get(),
+        )))
+    }
+}

@@ -1,0 +1,83 @@
+//! ICMP errors about packets that we forwarded go where the packets of that connection go.
+//!
+//! The quoted packet tells which connection: an error about what the server sent quotes
+//! `VIP -> client` and comes to the VIP; an error about what we sent to a NAT server quotes
+//! `client -> server` and goes to the client. Everything else is the kernel's.
+
+use std::time::Duration;
+
+use forwarding::icmp::{self, Translation};
+use forwarding::{Headers, Packet};
+
+use super::connections::Way;
+use super::verdict::{DropReason, Method, PassReason, Verdict};
+use super::{Dispatcher, Routes, TCP, Target, UDP};
+use crate::control::api::Forwarding;
+
+impl Dispatcher {
+    pub(super) fn handle_icmp(
+        &mut self,
+        now: Duration,
+        routes: &mut impl Routes,
+        packet: &mut Packet<'_>,
+        mut headers: Headers,
+    ) -> Verdict {
+        let pass = Verdict::Pass(PassReason::Icmp);
+        let Some(quote) = icmp::quoted(packet.bytes(), &headers) else {
+            return pass;
+        };
+        if quote.protocol != TCP && quote.protocol != UDP {
+            return pass;
+        }
+        let bytes = headers.ip_len();
+        // The quoted packet went the other way: its destination is who sends here.
+        let target = self.shared.connections.with(
+            quote.protocol,
+            (quote.destination, quote.destination_port),
+            (quote.source, quote.source_port),
+            |way, connection| {
+                connection.counted(bytes, way == Way::In);
+                Target::of(way, connection)
+            },
+        );
+        let Some(target) = target else { return pass };
+        let (method, destination) = match (target.way, target.forwarding) {
+            (_, Forwarding::Local) => return Verdict::Pass(PassReason::Local),
+            (Way::In, Forwarding::Nat) => (Method::Nat, target.server.0),
+            (Way::In, Forwarding::Tunnel) => (Method::Tunnel, target.server.0),
+            (Way::In, Forwarding::Direct) => (Method::Direct, target.server.0),
+            (Way::Out, Forwarding::Nat) => (Method::NatReply, target.client.0),
+            (Way::Out, _) => return pass,
+        };
+        let path = match self.prepare(now, routes, packet, &mut headers, method, destination) {
+            Ok(path) => path,
+            // No error is ever sent about an error.
+            Err(Verdict::Answer { reason, .. }) => return Verdict::Drop(reason),
+            Err(verdict) => return verdict,
+        };
+        let translation = match method {
+            Method::Nat => Translation {
+                outer_destination: Some(target.server.0),
+                quoted_source: Some(target.server),
+                ..Translation::default()
+            },
+            Method::NatReply => Translation {
+                outer_source: Some(target.virtual_endpoint.0),
+                quoted_destination: Some(target.virtual_endpoint),
+                ..Translation::default()
+            },
+            Method::Tunnel => {
+                return self.encapsulate(packet, &headers, None, path, destination);
+            }
+            Method::Direct => {
+                return Verdict::Transmit { method, path, partial: None, headers };
+            }
+        };
+        // Lowering the TTL has left the quote where it was.
+        let Some(quote) = icmp::quoted(packet.bytes(), &headers) else {
+            return Verdict::Drop(DropReason::IcmpUnknown);
+        };
+        icmp::translate(packet.bytes_mut(), &mut headers, &quote, &translation);
+        Verdict::Transmit { method, path, partial: None, headers }
+    }
+}

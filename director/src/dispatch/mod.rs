@@ -1,0 +1,234 @@
+//! The packet pipeline: what becomes of a packet and why. Sans-IO: time is an argument, a packet is
+//! a slice of bytes, the answer is a [`Verdict`].
+//!
+//! ```text
+//! parse ── not IP ─────────────────────────────────────────────> pass up
+//!   │── ICMP error ── icmp.rs ── about one of our connections? ─> follow it, else pass up
+//!   │── later fragment ── fragments.rs: the ports of the first
+//!   v
+//! find the connection ── none ── schedule.rs: service? may it open one? ask the scheduler
+//!   │                               no service: pass up    no server: ICMP port unreachable
+//!   v
+//! advance its state, timer and counters (connection.rs, tcp.rs)
+//!   v
+//! forward.rs: route, TTL, MTU, rewrite by the connection's method ──> transmit
+//! ```
+//!
+//! The same code carries traffic, is fuzzed, and is stepped through in virtual time by tests.
+
+pub mod connection;
+pub mod connections;
+pub mod counters;
+pub mod fragments;
+pub mod service;
+pub mod state;
+pub mod tcp;
+pub mod traffic;
+pub mod verdict;
+
+mod forward;
+mod icmp;
+mod limiter;
+mod persistence;
+mod schedule;
+#[cfg(test)]
+mod tests;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use forwarding::{Fragment, Headers, Malformed, Packet, parse};
+
+use crate::control::api::Forwarding;
+use connection::Endpoint;
+use connections::{Connections, Way};
+use fragments::Fragments;
+use limiter::Limiter;
+use service::Services;
+use state::Timeouts;
+use verdict::{DropReason, PassReason, Path, Verdict};
+
+/// IP protocol numbers the pipeline knows.
+const ICMP: u8 = 1;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const ICMPV6: u8 = 58;
+
+/// Room for an ICMP error with its quote: Ethernet, VLAN tag, 1280 bytes of IPv6.
+const REPLY_SIZE: usize = 2048;
+
+/// Where packets for an address leave. The worker answers from the kernel's routing table.
+pub trait Routes {
+    /// The path to `destination`, or `None` when there is none.
+    fn path(&mut self, destination: IpAddr) -> Option<Path>;
+}
+
+/// What all workers' dispatchers share.
+pub struct Shared {
+    /// The connection table.
+    pub connections: Connections,
+    /// Timeouts by state.
+    pub timeouts: Timeouts,
+    /// Ports of fragmented datagrams.
+    pub fragments: Fragments,
+}
+
+impl Shared {
+    /// Empty tables; at most `max_connections` connections.
+    pub fn new(max_connections: usize) -> Shared {
+        Shared {
+            connections: Connections::new(max_connections),
+            timeouts: Timeouts::default(),
+            fragments: Fragments::default(),
+        }
+    }
+}
+
+/// What a packet's connection says about it.
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    way: Way,
+    forwarding: Forwarding,
+    client: Endpoint,
+    virtual_endpoint: Endpoint,
+    server: Endpoint,
+}
+
+/// The pipeline of one worker.
+pub struct Dispatcher {
+    shared: Arc<Shared>,
+    reply: Box<[u8; REPLY_SIZE]>,
+    reply_len: usize,
+    limiter: Limiter,
+    /// Identification of the next outer IPv4 header.
+    next_id: u16,
+}
+
+impl Dispatcher {
+    /// A pipeline on shared tables. `seed` is where IPv4 identifications of tunnel packets start.
+    pub fn new(shared: Arc<Shared>, seed: u16) -> Dispatcher {
+        Dispatcher {
+            shared,
+            reply: Box::new([0; REPLY_SIZE]),
+            reply_len: 0,
+            limiter: Limiter::new(),
+            next_id: seed,
+        }
+    }
+
+    /// The ICMP error that goes with the last [`Verdict::Answer`]: an Ethernet frame.
+    pub fn reply(&self) -> &[u8] {
+        &self.reply[..self.reply_len]
+    }
+
+    /// Decides on one packet, and rewrites it when it is to be transmitted. `now` is monotonic
+    /// time since the process's start.
+    pub fn handle(
+        &mut self,
+        now: Duration,
+        services: &Services,
+        routes: &mut impl Routes,
+        packet: &mut Packet<'_>,
+    ) -> Verdict {
+        let mut headers = match parse(packet.bytes()) {
+            Ok(headers) => headers,
+            Err(Malformed::NotIp) => return Verdict::Pass(PassReason::NotIp),
+            Err(Malformed::Truncated) => return Verdict::Drop(DropReason::Truncated),
+            Err(Malformed::BadHeader) => return Verdict::Drop(DropReason::BadHeader),
+            Err(Malformed::BadChecksum) => return Verdict::Drop(DropReason::BadChecksum),
+        };
+        match headers.protocol {
+            TCP | UDP => {}
+            ICMP | ICMPV6 => return self.handle_icmp(now, routes, packet, headers),
+            _ => return Verdict::Pass(PassReason::NoService),
+        }
+        match headers.fragment {
+            Fragment::Whole => {}
+            Fragment::First { .. } => self.shared.fragments.remember(&headers, now),
+            Fragment::Later { .. } => match self.shared.fragments.ports(&headers, now) {
+                Some(ports) => (headers.source_port, headers.destination_port) = ports,
+                None => return Verdict::Drop(DropReason::FragmentUnknown),
+            },
+        }
+        let target = match self.follow(now, &headers) {
+            Followed::Known(target) => target,
+            Followed::Refused(verdict) => return verdict,
+            Followed::Unknown => match self.schedule(now, services, &headers) {
+                Ok(target) => target,
+                Err(Verdict::Drop(reason @ DropReason::NoServer)) => {
+                    let error = forwarding::icmp::Error::PortUnreachable;
+                    return self.answer(now, packet, &headers, headers.destination, error, reason);
+                }
+                Err(verdict) => return verdict,
+            },
+        };
+        self.forward(now, routes, packet, headers, &target)
+    }
+
+    /// Finds the packet's connection and moves it on.
+    fn follow(&self, now: Duration, headers: &Headers) -> Followed {
+        let source = (headers.source, headers.source_port);
+        let destination = (headers.destination, headers.destination_port);
+        let bytes = headers.ip_len();
+        let later = matches!(headers.fragment, Fragment::Later { .. });
+        let timeouts = &self.shared.timeouts;
+        let found = self.shared.connections.with(
+            headers.protocol,
+            source,
+            destination,
+            |way, connection| {
+                if way == Way::In {
+                    let reopens = headers.protocol == TCP
+                        && !later
+                        && tcp::opens(headers.tcp_flags)
+                        && connection.may_be_reused();
+                    if reopens || connection.expires <= now {
+                        return Err(Some(connection.tuple));
+                    }
+                    if !connection.server.is_available() {
+                        return Err(None);
+                    }
+                }
+                match (later, way) {
+                    (true, _) => connection.continued(bytes, way == Way::In, now, timeouts),
+                    (false, Way::In) => {
+                        connection.incoming(headers.tcp_flags, bytes, now, timeouts);
+                    }
+                    (false, Way::Out) => {
+                        connection.outgoing(headers.tcp_flags, bytes, now, timeouts);
+                    }
+                }
+                Ok(Target::of(way, connection))
+            },
+        );
+        match found {
+            None => Followed::Unknown,
+            Some(Ok(target)) => Followed::Known(target),
+            Some(Err(None)) => Followed::Refused(Verdict::Drop(DropReason::ServerRemoved)),
+            Some(Err(Some(tuple))) => {
+                self.shared.connections.remove(&tuple);
+                Followed::Unknown
+            }
+        }
+    }
+}
+
+/// What came of looking for a packet's connection.
+enum Followed {
+    Known(Target),
+    Unknown,
+    Refused(Verdict),
+}
+
+impl Target {
+    fn of(way: Way, connection: &connection::Connection) -> Target {
+        Target {
+            way,
+            forwarding: connection.forwarding,
+            client: connection.tuple.client,
+            virtual_endpoint: connection.tuple.peer,
+            server: connection.server_endpoint,
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! A virtual service as workers see it: its scheduler, its servers, its counters.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use schedulers::{Change, Key, Scheduler, Server, TooManyServers};
+
+use super::traffic::Traffic;
+use crate::control::api::{Forwarding, ServerSpec, ServiceKey, ServiceSpec};
+
+/// A real server of one service. It outlives its removal while connections refer to it, and is
+/// revived with them when it is added again.
+#[derive(Debug)]
+pub struct RealServer {
+    /// Load and limits, as schedulers see them.
+    pub load: Arc<Server>,
+    /// Counters.
+    pub traffic: Traffic,
+    available: AtomicBool,
+    templates: AtomicU32,
+}
+
+impl RealServer {
+    /// A server that may be scheduled to.
+    pub fn new(load: Arc<Server>) -> RealServer {
+        RealServer {
+            load,
+            traffic: Traffic::default(),
+            available: AtomicBool::new(true),
+            templates: AtomicU32::new(0),
+        }
+    }
+
+    /// Address and port.
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::new(self.load.address(), self.load.port())
+    }
+
+    /// Persistence templates that point here.
+    pub fn templates(&self) -> u32 {
+        self.templates.load(Relaxed)
+    }
+
+    /// A template has been made.
+    pub fn template_opened(&self) {
+        self.templates.fetch_add(1, Relaxed);
+    }
+
+    /// A template is gone.
+    pub fn template_closed(&self) {
+        self.templates.fetch_sub(1, Relaxed);
+    }
+
+    /// False once it has been removed from its service.
+    pub fn is_available(&self) -> bool {
+        self.available.load(Relaxed)
+    }
+
+    /// Says whether it belongs to its service.
+    pub fn set_available(&self, available: bool) {
+        self.available.store(available, Relaxed);
+    }
+}
+
+/// One place in a service's list.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// The server.
+    pub server: Arc<RealServer>,
+    /// As it was asked for, forwarding method included.
+    pub spec: ServerSpec,
+}
+
+/// Scheduler and servers of a service: they change together, under one lock that only a new
+/// connection and the control plane take.
+pub struct Choice {
+    scheduler: Box<dyn Scheduler>,
+    /// What the scheduler walks over, newest first.
+    loads: Vec<Arc<Server>>,
+    members: Vec<Member>,
+}
+
+impl Choice {
+    /// Servers, newest first.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// Where the server with `address` stands.
+    pub fn position(&self, address: SocketAddr) -> Option<usize> {
+        self.members.iter().position(|member| member.spec.address == address)
+    }
+
+    /// Puts a server at the head.
+    ///
+    /// # Errors
+    /// When the scheduler cannot hold one more; nothing has changed then.
+    pub fn add(&mut self, member: Member) -> Result<(), TooManyServers> {
+        self.loads.insert(0, member.server.load.clone());
+        self.members.insert(0, member);
+        let accepted = self.scheduler.changed(&self.loads, Change::Added);
+        if accepted.is_err() {
+            self.remove(0);
+        }
+        accepted
+    }
+
+    /// Takes the server at `index` out.
+    pub fn remove(&mut self, index: usize) -> Member {
+        let id = self.loads.remove(index).id();
+        let member = self.members.remove(index);
+        // A shorter list than one it held is never refused.
+        let _ = self.scheduler.changed(&self.loads, Change::Removed { index, id });
+        member
+    }
+
+    /// Replaces what was asked for of the server at `index`; its address stays.
+    pub fn edit(&mut self, index: usize, spec: ServerSpec) {
+        let load = &self.members[index].server.load;
+        load.set_weight(spec.weight);
+        load.set_thresholds(spec.upper_threshold, spec.lower_threshold);
+        self.members[index].spec = spec;
+        // As above: the list has not grown.
+        let _ = self.scheduler.changed(&self.loads, Change::Edited { index });
+    }
+
+    /// Binds another scheduler to the same servers.
+    ///
+    /// # Errors
+    /// When it cannot hold them; the old one stays.
+    pub fn replace_scheduler(&mut self, mut new: Box<dyn Scheduler>) -> Result<(), TooManyServers> {
+        new.changed(&self.loads, Change::Bound)?;
+        self.scheduler = new;
+        Ok(())
+    }
+
+    /// The member for a new connection.
+    fn choose(&mut self, key: &Key, now: Duration) -> Option<&Member> {
+        let index = self.scheduler.choose(&self.loads, key, now)?;
+        self.members.get(index)
+    }
+}
+
+/// A virtual service. Workers share it; what an edit changes is behind the lock of [`Choice`] or
+/// in a new snapshot.
+pub struct Service {
+    /// Its name.
+    pub key: ServiceKey,
+    /// Counters.
+    pub traffic: Traffic,
+    choice: Mutex<Choice>,
+    spec: Mutex<ServiceSpec>,
+}
+
+/// What the scheduler has decided for a new connection.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// The server.
+    pub server: Arc<RealServer>,
+    /// Forwarding method as it stands now; the connection keeps it.
+    pub forwarding: Forwarding,
+}
+
+impl Service {
+    /// A service without servers.
+    pub fn new(spec: ServiceSpec, scheduler: Box<dyn Scheduler>) -> Service {
+        Service {
+            key: spec.key,
+            traffic: Traffic::default(),
+            choice: Mutex::new(Choice { scheduler, loads: Vec::new(), members: Vec::new() }),
+            spec: Mutex::new(spec),
+        }
+    }
+
+    /// Locks scheduler and servers. A worker that panicked while it held the lock has left a
+    /// consistent list behind (each change is complete before the scheduler hears of it).
+    pub fn choice(&self) -> MutexGuard<'_, Choice> {
+        self.choice.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The service as it was asked for.
+    pub fn spec(&self) -> ServiceSpec {
+        self.spec.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces what was asked for; the key stays.
+    pub fn set_spec(&self, spec: ServiceSpec) {
+        *self.spec.lock().unwrap_or_else(PoisonError::into_inner) = spec;
+    }
+
+    /// Timeout and client prefix of its templates, when it is persistent.
+    pub fn persistence(&self) -> Option<(Duration, u8)> {
+        let spec = self.spec.lock().unwrap_or_else(PoisonError::into_inner);
+        let persistence = spec.persistence.as_ref()?;
+        Some((Duration::from_secs(u64::from(persistence.timeout)), persistence.prefix))
+    }
+
+    /// The port its templates carry: 0 when it serves every port.
+    pub fn port(&self) -> u16 {
+        match self.key {
+            ServiceKey::Address { address, .. } => address.port(),
+            ServiceKey::Fwmark { .. } => 0,
+        }
+    }
+
+    /// Asks the scheduler for a server.
+    pub fn schedule(&self, key: &Key, now: Duration) -> Option<Decision> {
+        let mut choice = self.choice();
+        let member = choice.choose(key, now)?;
+        Some(Decision { server: member.server.clone(), forwarding: member.spec.forwarding })
+    }
+}
+
+/// All services: an immutable snapshot that workers load once per breath.
+#[derive(Clone, Default)]
+pub struct Services {
+    by_address: hashbrown::HashMap<(u8, IpAddr, u16), Arc<Service>, foldhash::quality::RandomState>,
+}
+
+impl Services {
+    /// The service for a packet to `address` and `port`: the exact one, else the one for any port.
+    pub fn find(&self, protocol: u8, address: IpAddr, port: u16) -> Option<&Arc<Service>> {
+        self.by_address
+            .get(&(protocol, address, port))
+            .or_else(|| self.by_address.get(&(protocol, address, 0)))
+    }
+
+    /// Adds or replaces a service named by an address; one named by a mark is not looked up here.
+    pub fn insert(&mut self, service: Arc<Service>) {
+        if let ServiceKey::Address { protocol, address } = service.key {
+            self.by_address.insert((protocol.number(), address.ip(), address.port()), service);
+        }
+    }
+
+    /// Takes a service out.
+    pub fn remove(&mut self, key: &ServiceKey) {
+        if let ServiceKey::Address { protocol, address } = key {
+            self.by_address.remove(&(protocol.number(), address.ip(), address.port()));
+        }
+    }
+}

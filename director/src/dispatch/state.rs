@@ -1,0 +1,117 @@
+//! The protocol states of a connection, their names and timeouts (`ipvs.md` section 4).
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+use crate::control::api::Timeouts as Settable;
+
+/// State of a connection. TCP states come first, in the order of the columns of the table in
+/// [`tcp`](super::tcp).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum State {
+    /// Just made.
+    None,
+    /// TCP: both sides have spoken.
+    Established,
+    /// TCP: the server side opened.
+    SynSent,
+    /// TCP: the client's SYN has been seen.
+    SynRecv,
+    /// TCP: one side has closed.
+    FinWait,
+    /// TCP: both sides have closed.
+    TimeWait,
+    /// TCP: reset, or nothing sensible.
+    Close,
+    /// TCP: the client has closed.
+    CloseWait,
+    /// TCP: the last acknowledgement is due.
+    LastAck,
+    /// TCP: an expected connection (FTP data).
+    Listen,
+    /// TCP under attack: SYN+ACK seen.
+    SynAck,
+    /// UDP has only this one.
+    Udp,
+}
+
+impl State {
+    /// The kernel's name, as `ipvsadm -L -c` prints it.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::None => "NONE",
+            State::Established => "ESTABLISHED",
+            State::SynSent => "SYN_SENT",
+            State::SynRecv => "SYN_RECV",
+            State::FinWait => "FIN_WAIT",
+            State::TimeWait => "TIME_WAIT",
+            State::Close => "CLOSE",
+            State::CloseWait => "CLOSE_WAIT",
+            State::LastAck => "LAST_ACK",
+            State::Listen => "LISTEN",
+            State::SynAck => "SYNACK",
+            State::Udp => "UDP",
+        }
+    }
+
+    /// Whether `ActiveConn` counts it. UDP connections stay inactive, as in the kernel.
+    pub fn is_active(self) -> bool {
+        matches!(self, State::Established | State::SynSent | State::SynRecv | State::SynAck)
+    }
+}
+
+/// How long a connection lives after its last packet, by state. `ipvsadm --set` changes three.
+#[derive(Debug)]
+pub struct Timeouts {
+    established: AtomicU32,
+    fin_wait: AtomicU32,
+    udp: AtomicU32,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Timeouts {
+            established: AtomicU32::new(900),
+            fin_wait: AtomicU32::new(120),
+            udp: AtomicU32::new(300),
+        }
+    }
+}
+
+impl Timeouts {
+    /// The timeout of `state`.
+    pub fn of(&self, state: State) -> Duration {
+        let seconds = match state {
+            State::None => 2,
+            State::Established => self.established.load(Relaxed),
+            State::FinWait => self.fin_wait.load(Relaxed),
+            State::SynSent | State::TimeWait | State::Listen | State::SynAck => 120,
+            State::SynRecv | State::CloseWait => 60,
+            State::Close => 10,
+            State::LastAck => 30,
+            State::Udp => self.udp.load(Relaxed),
+        };
+        Duration::from_secs(u64::from(seconds))
+    }
+
+    /// Sets the three that can be set; 0 leaves one as it is.
+    pub fn set(&self, new: Settable) {
+        for (cell, value) in
+            [(&self.established, new.tcp), (&self.fin_wait, new.tcp_fin), (&self.udp, new.udp)]
+        {
+            if value != 0 {
+                cell.store(value, Relaxed);
+            }
+        }
+    }
+
+    /// The three that can be set.
+    pub fn get(&self) -> Settable {
+        Settable {
+            tcp: self.established.load(Relaxed),
+            tcp_fin: self.fin_wait.load(Relaxed),
+            udp: self.udp.load(Relaxed),
+        }
+    }
+}

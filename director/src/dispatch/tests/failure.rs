@@ -1,0 +1,130 @@
+//! What a client hears when something is in the way.
+
+use etherparse::{IcmpEchoHeader, PacketBuilder};
+
+use super::bed::*;
+use crate::control::api::{Forwarding, Protocol};
+use crate::control::operations::Command;
+use crate::dispatch::verdict::{DropReason, PassReason, Verdict};
+
+const CLIENT: &str = "198.51.100.7:4000";
+const VIP: &str = "192.0.2.10:80";
+const REAL: &str = "10.77.0.11:80";
+
+fn icmp_type_and_code(bed: &Bed) -> (u8, u8) {
+    let reply = bed.dispatcher.reply();
+    assert_eq!(reply[23], 1, "ICMP");
+    (reply[34], reply[35])
+}
+
+#[test]
+fn a_service_without_servers_answers_port_unreachable() {
+    let mut bed = Bed::with(key(Protocol::Tcp, VIP), &[]);
+    let out = bed.tcp(CLIENT, VIP, SYN);
+    assert!(matches!(out.verdict, Verdict::Answer { reason: DropReason::NoServer, .. }));
+    assert_eq!(icmp_type_and_code(&bed), (3, 3));
+}
+
+#[test]
+fn a_packet_at_the_end_of_its_ttl_is_answered_time_exceeded() {
+    let mut bed = Bed::with(key(Protocol::Tcp, VIP), &[(REAL, Forwarding::Nat)]);
+    let mut frame = tcp(at(CLIENT), at(VIP), SYN, b"");
+    // TTL 64 -> 1: the header checksum grows by 63 << 8.
+    frame[22] = 1;
+    let sum = u32::from(u16::from_be_bytes([frame[24], frame[25]])) + (63 << 8);
+    frame[24..26].copy_from_slice(&((((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes()));
+    let out = bed.handle(&frame);
+    assert!(matches!(out.verdict, Verdict::Answer { reason: DropReason::TtlExceeded, .. }));
+    assert_eq!(icmp_type_and_code(&bed), (11, 0));
+}
+
+#[test]
+fn a_packet_too_big_for_the_tunnel_is_answered_with_the_mtu_that_fits() {
+    let mut bed = Bed::with(key(Protocol::Tcp, VIP), &[(REAL, Forwarding::Tunnel)]);
+    assert!(bed.tcp(CLIENT, VIP, SYN).is_sent());
+    let out = bed.handle(&tcp(at(CLIENT), at(VIP), ACK, &[0; 1460]));
+    assert!(matches!(out.verdict, Verdict::Answer { reason: DropReason::TooBig, .. }));
+    assert_eq!(icmp_type_and_code(&bed), (3, 4));
+    let reply = bed.dispatcher.reply();
+    assert_eq!(u16::from_be_bytes([reply[40], reply[41]]), 1480);
+}
+
+#[test]
+fn a_flood_of_errors_is_not_answered_with_a_flood() {
+    let mut bed = Bed::with(key(Protocol::Tcp, VIP), &[]);
+    let answers = (0..1000u16)
+        .filter(|port| {
+            let client = format!("198.51.100.7:{}", port + 1);
+            matches!(bed.tcp(&client, VIP, SYN).verdict, Verdict::Answer { .. })
+        })
+        .count();
+    assert_eq!(answers, 50);
+}
+
+#[test]
+fn connections_of_a_removed_server_wait_and_are_revived_with_it() {
+    let service = key(Protocol::Tcp, VIP);
+    let mut bed = Bed::with(service, &[(REAL, Forwarding::Nat)]);
+    bed.establish(CLIENT, VIP);
+    assert_eq!(bed.counts(), [(1, 0)]);
+    bed.apply(Command::DeleteServer { service, server: at(REAL) });
+    let out = bed.tcp(CLIENT, VIP, ACK);
+    assert_eq!(out.verdict, Verdict::Drop(DropReason::ServerRemoved));
+    // What the server still says is delivered.
+    assert!(bed.tcp(REAL, CLIENT, ACK).is_sent());
+    bed.apply(Command::AddServer { service, server: server(REAL, Forwarding::Nat) });
+    assert_eq!(bed.counts(), [(1, 0)], "it comes back with its connections");
+    assert!(bed.tcp(CLIENT, VIP, ACK).is_sent());
+}
+
+#[test]
+fn icmp_about_an_answer_reaches_the_server_in_its_own_terms() {
+    let mut bed = Bed::with(key(Protocol::Tcp, VIP), &[(REAL, Forwarding::Nat)]);
+    bed.establish(CLIENT, VIP);
+    // A router on the client's side: the server's packet, as the client would have seen it, is
+    // too big.
+    let quoted = tcp(at(VIP), at(CLIENT), ACK, &[0; 100]);
+    let mut frame = Vec::new();
+    PacketBuilder::ethernet2([2; 6], [4; 6])
+        .ipv4([203, 0, 113, 1], [192, 0, 2, 10], 60)
+        .icmpv4_raw(3, 4, [0, 0, 0x05, 0x14])
+        .write(&mut frame, &quoted[14..])
+        .unwrap();
+    let out = bed.handle(&frame);
+    assert!(out.is_sent(), "{:?}", out.verdict);
+    assert_eq!(out.frame[26..30], [203, 0, 113, 1], "the router still speaks");
+    assert_eq!(out.frame[30..34], [10, 77, 0, 11], "to the server");
+    let inner = &out.frame[42..];
+    assert_eq!(inner[12..16], [10, 77, 0, 11], "about the server's own packet");
+    assert_eq!(u16::from_be_bytes([inner[20], inner[21]]), 80);
+    let sum: u32 = out.frame[34..]
+        .chunks(2)
+        .map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)))
+        .sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    assert_eq!((folded & 0xffff) + (folded >> 16), 0xffff, "ICMP checksum");
+}
+
+#[test]
+fn pings_are_left_to_the_kernel() {
+    let mut bed = Bed::with(key(Protocol::Tcp, VIP), &[(REAL, Forwarding::Nat)]);
+    let mut frame = Vec::new();
+    let echo = etherparse::Icmpv4Type::EchoRequest(IcmpEchoHeader { id: 1, seq: 1 });
+    PacketBuilder::ethernet2([2; 6], [4; 6])
+        .ipv4([198, 51, 100, 7], [192, 0, 2, 10], 64)
+        .icmpv4(echo)
+        .write(&mut frame, b"ping")
+        .unwrap();
+    assert_eq!(bed.handle(&frame).verdict, Verdict::Pass(PassReason::Icmp));
+}
+
+#[test]
+fn a_full_table_refuses_new_connections_and_keeps_the_old() {
+    let mut bed = Bed::with(key(Protocol::Udp, VIP), &[(REAL, Forwarding::Nat)]);
+    let client = |n: u32| format!("198.51.{}.{}:4000", n >> 8, n & 0xff);
+    for n in 0..10_000 {
+        assert!(bed.udp(&client(n), VIP).is_sent());
+    }
+    assert_eq!(bed.udp(&client(10_000), VIP).verdict, Verdict::Drop(DropReason::TableFull));
+    assert!(bed.udp(&client(0), VIP).is_sent());
+}

@@ -1,0 +1,7 @@
+//! The pipeline in virtual time: clients, director and servers are stepped without a clock.
+
+mod bed;
+mod failure;
+mod forwarding_methods;
+mod lifetime;
+mod persistence;

@@ -1,0 +1,119 @@
+//! What becomes of a packet, and why. Each reason is a counter label with one line that explains it.
+
+use std::net::IpAddr;
+
+use forwarding::Headers;
+use forwarding::checksum::Partial;
+
+/// Where a packet leaves: found in the kernel's routing table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// Index of the egress interface.
+    pub interface: u32,
+    /// The gateway, or the destination itself when it is on the link.
+    pub next_hop: IpAddr,
+    /// Source address the kernel would use towards the destination.
+    pub source: Option<IpAddr>,
+    /// MTU of the path, bytes of IP packet.
+    pub mtu: u32,
+}
+
+/// What shall be done with a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The packet has been rewritten; it goes out on `path`.
+    Transmit {
+        /// How it got there, for counters.
+        method: Method,
+        /// Where it leaves.
+        path: Path,
+        /// The transport checksum, when it is still to be completed.
+        partial: Option<Partial>,
+        /// Its headers as they now are.
+        headers: Headers,
+    },
+    /// The packet is dropped and the dispatcher's reply buffer holds the ICMP error for its sender.
+    Answer {
+        /// Why.
+        reason: DropReason,
+        /// Headers of the error; its destination is whom it goes to.
+        headers: Headers,
+    },
+    /// Not ours: the kernel's stack shall have it, unchanged.
+    Pass(PassReason),
+    /// Dropped.
+    Drop(DropReason),
+}
+
+/// How a packet was forwarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// Client to server by NAT.
+    Nat,
+    /// Server to client, translated back.
+    NatReply,
+    /// Client to server through a tunnel.
+    Tunnel,
+    /// Client to server by direct routing.
+    Direct,
+}
+
+/// Names, meanings and an index for each variant: one table per enum.
+macro_rules! reasons {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $label:literal, $meaning:literal;)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name {
+            $(#[doc = $meaning] $variant,)*
+        }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &'static [$name] = &[$($name::$variant),*];
+
+            /// Short name: the metrics label.
+            pub fn label(self) -> &'static str {
+                match self { $($name::$variant => $label),* }
+            }
+
+            /// One line for people.
+            pub fn meaning(self) -> &'static str {
+                match self { $($name::$variant => $meaning),* }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// Why a packet was dropped.
+    DropReason {
+        Truncated = "truncated", "A header, or the length it announces, reaches past the frame.";
+        BadHeader = "bad_header", "A header field has a value that no sender may write.";
+        BadChecksum = "bad_ip_checksum", "The IPv4 header checksum is wrong.";
+        NoServer = "no_server", "The service has no server that may take a new connection; ICMP port unreachable was sent.";
+        ServerRemoved = "server_removed", "The connection's server has been removed; the client's packets wait for its return or the timeout, as in the kernel.";
+        TtlExceeded = "ttl_exceeded", "TTL or hop limit ran out; ICMP time exceeded was sent.";
+        TooBig = "too_big", "Larger than the path's MTU and not to be fragmented; ICMP with the MTU was sent.";
+        NoRoute = "no_route", "The kernel's routing table has no way to the destination.";
+        NoPort = "no_port", "The route leaves by an interface that is not in `interfaces` of the configuration.";
+        NoNeighbour = "no_neighbour", "The next hop did not answer ARP or neighbour discovery within three seconds.";
+        NoRoom = "no_room", "No headroom left in the frame for the tunnel header.";
+        FamilyMismatch = "family_mismatch", "NAT or direct routing cannot reach a server of the other address family.";
+        TableFull = "table_full", "The connection table is full (`max_connections`).";
+        NoFrames = "no_frames", "No free frame in packet memory (`frames`).";
+        FragmentUnknown = "fragment_unknown", "A later fragment whose first fragment has not been seen.";
+        IcmpUnknown = "icmp_unknown", "An ICMP error about a connection that we do not have, or malformed.";
+        PassFailed = "pass_failed", "Meant for the kernel's stack, which could not be given it.";
+    }
+}
+
+reasons! {
+    /// Why a packet went up to the kernel's stack.
+    PassReason {
+        NotIp = "passed_not_ip", "Neither IPv4 nor IPv6.";
+        NoService = "passed_no_service", "No virtual service has this address, port and protocol.";
+        NoConnection = "passed_no_connection", "A TCP segment for a service that opens no connection and belongs to none.";
+        Icmp = "passed_icmp", "ICMP about none of our connections.";
+        Local = "passed_local", "The server is the director itself.";
+    }
+}

@@ -1,0 +1,140 @@
+//! The director as the control API sees it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::config::Config;
+use crate::control::api::{
+    ConnectionView, PortView, Refusal, ServiceView, Status, Timeouts, VerdictCount,
+};
+use crate::control::operations::{Command, Operations};
+use crate::dispatch::connections::SHARDS;
+use crate::table::Table;
+use crate::worker::WorkerStatus;
+
+/// What `ipvsadm -L` shows as `size=`: the kernel's default number of buckets. Ours grows.
+const TABLE_SIZE: u32 = 4096;
+
+/// See the module.
+pub(super) struct Director {
+    path: PathBuf,
+    socket: PathBuf,
+    epoch: Instant,
+    table: Arc<Table>,
+    /// Interface, queue, worker and kind of each port, in the order of the workers' ports.
+    ports: Vec<PortView>,
+    statuses: Vec<Arc<WorkerStatus>>,
+    /// By topic.
+    warnings: Mutex<BTreeMap<&'static str, String>>,
+}
+
+impl Director {
+    pub(super) fn new(
+        config: &Config,
+        path: PathBuf,
+        epoch: Instant,
+        table: Arc<Table>,
+        ports: Vec<PortView>,
+        statuses: Vec<Arc<WorkerStatus>>,
+    ) -> Director {
+        let socket = config.control.clone();
+        Director { path, socket, epoch, table, ports, statuses, warnings: Mutex::default() }
+    }
+
+    pub(super) fn config_path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn service_count(&self) -> usize {
+        self.table.service_views().len()
+    }
+
+    /// Tells operators something in `dirctl status` until it is cleared.
+    pub(super) fn warn(&self, topic: &'static str, message: String) {
+        self.warnings().insert(topic, message);
+    }
+
+    pub(super) fn clear_warning(&self, topic: &'static str) {
+        self.warnings().remove(topic);
+    }
+
+    fn warnings(&self) -> MutexGuard<'_, BTreeMap<&'static str, String>> {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the control socket's name away; not being able to is no matter at the end.
+    pub(super) fn remove_socket(&self) {
+        let _ = std::fs::remove_file(&self.socket);
+    }
+
+    fn port_views(&self) -> Vec<PortView> {
+        let counters = self.statuses.iter().flat_map(|status| status.ports());
+        let mut views = self.ports.clone();
+        for (view, counters) in views.iter_mut().zip(counters) {
+            view.received = counters.received;
+            view.transmitted = counters.transmitted;
+            view.receive_dropped = counters.receive_dropped;
+            view.transmit_dropped = counters.transmit_dropped;
+        }
+        views
+    }
+
+    fn verdict_counts(&self) -> Vec<VerdictCount> {
+        let mut counts: Vec<VerdictCount> = Vec::new();
+        for status in &self.statuses {
+            for (index, (reason, meaning, packets)) in status.verdicts.rows().enumerate() {
+                match counts.get_mut(index) {
+                    Some(count) => count.packets += packets,
+                    None => counts.push(VerdictCount {
+                        reason: reason.to_owned(),
+                        meaning: meaning.to_owned(),
+                        packets,
+                    }),
+                }
+            }
+        }
+        counts.retain(|count| count.packets > 0);
+        counts
+    }
+}
+
+impl Operations for Director {
+    fn apply(&self, command: Command) -> Result<(), Refusal> {
+        self.table.change(command, self.epoch.elapsed())
+    }
+
+    fn services(&self) -> Vec<ServiceView> {
+        self.table.service_views()
+    }
+
+    fn timeouts(&self) -> Timeouts {
+        self.table.shared().timeouts.get()
+    }
+
+    fn connections(&self, shard: usize) -> Option<Vec<ConnectionView>> {
+        self.table.connection_views(shard, self.epoch.elapsed())
+    }
+
+    fn status(&self) -> Status {
+        let lost: usize = self.statuses.iter().map(|status| status.lost_frames()).sum();
+        let mut warnings: Vec<String> = self.warnings().values().cloned().collect();
+        if lost > 0 {
+            warnings.push(format!("{lost} frames of packet memory are lost: please report this"));
+        }
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            uptime: self.epoch.elapsed().as_secs_f64(),
+            mode: "dispatcher".to_owned(),
+            config: Some(self.path.display().to_string()),
+            table_size: TABLE_SIZE.max(SHARDS as u32),
+            connections: self.table.shared().connections.len() as u64,
+            services: self.service_count() as u32,
+            ports: self.port_views(),
+            verdicts: self.verdict_counts(),
+            warnings,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Services from the configuration file: at start, and again on SIGHUP.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use tracing::{info, warn};
+
+use super::operations::Director;
+use crate::config::{self, Config};
+use crate::table::Table;
+
+/// Declares the services of the file for the first time.
+///
+/// # Errors
+/// When one of them cannot be.
+pub(super) fn first(table: &Table, config: &Config, epoch: Instant) -> Result<()> {
+    match table.declare(&config.services, epoch.elapsed()) {
+        Ok(changes) => match changes.refused.first() {
+            None => Ok(()),
+            Some((key, refusal)) => bail!("service {key}: {}", refusal.message),
+        },
+        Err((key, refusal)) => bail!("service {key}: {}", refusal.message),
+    }
+}
+
+/// Reads the file again and makes the table follow it. A wrong file changes nothing: the
+/// director goes on as it was and warns in `dirctl status` until a reload succeeds.
+pub(super) fn again(director: &Arc<Director>, table: &Table, config: &mut Config, epoch: Instant) {
+    let new = match config::load(director.config_path()) {
+        Ok(new) => new,
+        Err(error) => {
+            warn!("reload refused, running on as before: {error}");
+            director.warn("reload", format!("the last reload was refused: {error}"));
+            return;
+        }
+    };
+    if let Some(keys) = needs_restart(config, &new) {
+        let message = format!("{keys} changed in the file: restart the director for it");
+        warn!("reload: {message}");
+        director.warn("restart", message);
+    } else {
+        director.clear_warning("restart");
+    }
+    if let Some(timeouts) = new.timeouts {
+        table.shared().timeouts.set(timeouts);
+    }
+    match table.declare(&new.services, epoch.elapsed()) {
+        Err((key, refusal)) => {
+            warn!("reload refused, running on as before: service {key}: {}", refusal.message);
+            director.warn(
+                "reload",
+                format!("the last reload was refused: service {key}: {}", refusal.message),
+            );
+            return;
+        }
+        Ok(changes) => {
+            for (key, refusal) in &changes.refused {
+                warn!("reload: service {key}: {}", refusal.message);
+            }
+            info!("reloaded: {} changes", changes.made);
+        }
+    }
+    director.clear_warning("reload");
+    config.services = new.services;
+    config.timeouts = new.timeouts;
+}
+
+/// Names the keys that a reload cannot change, if any differ.
+fn needs_restart(old: &Config, new: &Config) -> Option<String> {
+    let keys = [
+        ("mode", old.mode != new.mode),
+        ("interfaces", old.interfaces != new.interfaces),
+        ("io", old.io != new.io),
+        ("workers", old.workers != new.workers),
+        ("ring_size", old.ring_size != new.ring_size),
+        ("frames", old.frames != new.frames),
+        ("own_addresses", old.own_addresses != new.own_addresses),
+        ("control", old.control != new.control),
+        ("max_connections", old.max_connections != new.max_connections),
+    ];
+    let changed: Vec<_> =
+        keys.iter().filter(|(_, differs)| *differs).map(|(key, _)| *key).collect();
+    (!changed.is_empty()).then(|| changed.join(", "))
+}

@@ -1,0 +1,221 @@
+//! One change at a time, with the kernel's answers.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use schedulers::{Flags, Options, Scheduler, Server, ServerId};
+
+use super::check::{self, refuse};
+use super::{Discarded, State, Table};
+use crate::control::api::{Forwarding, Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec};
+use crate::control::operations::Command;
+use crate::dispatch::service::{Member, RealServer, Service};
+
+impl Table {
+    /// Makes one change at `now` (time since start).
+    ///
+    /// # Errors
+    /// A refusal changes nothing.
+    pub fn change(&self, command: Command, now: Duration) -> Result<(), Refusal> {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        match command {
+            Command::AddService { service } => self.add_service(state, service),
+            Command::EditService { service } => self.edit_service(state, service),
+            Command::DeleteService { service } => delete_service(state, &service, now),
+            Command::Flush => {
+                let keys: Vec<_> = state.services.iter().map(|service| service.key).collect();
+                keys.iter().try_for_each(|key| delete_service(state, key, now))
+            }
+            Command::AddServer { service, server } => self.add_server(state, &service, server),
+            Command::EditServer { service, server } => self.edit_server(state, &service, server),
+            Command::DeleteServer { service, server } => {
+                delete_server(state, &service, server, now)
+            }
+            Command::Zero { service } => zero(state, service.as_ref()),
+            Command::SetTimeouts { timeouts } => {
+                let longest = [timeouts.tcp, timeouts.tcp_fin, timeouts.udp].into_iter().max();
+                if longest > Some(2_678_400) {
+                    return Err(refuse(RefusalKind::Invalid, "a timeout is at most 2678400 s"));
+                }
+                self.shared.timeouts.set(timeouts);
+                Ok(())
+            }
+        }?;
+        self.publish(state);
+        Ok(())
+    }
+
+    fn scheduler(&self, spec: &ServiceSpec) -> Result<Box<dyn Scheduler>, Refusal> {
+        let seed = self.seed.wrapping_add(self.next_server.load(Relaxed));
+        schedulers::create(&spec.scheduler, &Options { flags: Flags(spec.flags), seed }).ok_or_else(
+            || {
+                let names: Vec<_> = schedulers::REGISTRY.iter().map(|entry| entry.name).collect();
+                refuse(
+                    RefusalKind::NoSuchScheduler,
+                    format!(
+                        "there is no scheduler '{}'; there are: {}",
+                        spec.scheduler,
+                        names.join(" ")
+                    ),
+                )
+            },
+        )
+    }
+
+    fn add_service(&self, state: &mut State, spec: ServiceSpec) -> Result<(), Refusal> {
+        check::service(&spec)?;
+        if find(state, &spec.key).is_ok() {
+            return Err(refuse(RefusalKind::ServiceExists, "the service exists already"));
+        }
+        let scheduler = self.scheduler(&spec)?;
+        state.services.push(Arc::new(Service::new(spec, scheduler)));
+        Ok(())
+    }
+
+    fn edit_service(&self, state: &mut State, spec: ServiceSpec) -> Result<(), Refusal> {
+        check::service(&spec)?;
+        let service = find(state, &spec.key)?;
+        let old = service.spec();
+        if old.scheduler != spec.scheduler || old.flags != spec.flags {
+            let scheduler = self.scheduler(&spec)?;
+            service.choice().replace_scheduler(scheduler).map_err(too_many)?;
+        }
+        service.set_spec(spec);
+        Ok(())
+    }
+
+    /// The method a server really gets: one of our own addresses is served by our own stack.
+    fn settle(&self, mut spec: ServerSpec) -> ServerSpec {
+        if spec.forwarding == Forwarding::Local {
+            spec.forwarding = Forwarding::Direct;
+        }
+        if (self.is_local)(spec.address.ip()) {
+            spec.forwarding = Forwarding::Local;
+        }
+        spec
+    }
+
+    fn add_server(
+        &self,
+        state: &mut State,
+        key: &ServiceKey,
+        spec: ServerSpec,
+    ) -> Result<(), Refusal> {
+        let service = find(state, key).map_err(not_defined)?.clone();
+        check::server(key, &spec)?;
+        let mut choice = service.choice();
+        if choice.position(spec.address).is_some() {
+            return Err(refuse(RefusalKind::ServerExists, "the server exists already"));
+        }
+        let spec = self.settle(spec);
+        let revived =
+            state.trash.iter().position(|old| old.service == *key && old.address == spec.address);
+        let server = match revived {
+            Some(index) => state.trash[index].server.clone(),
+            None => {
+                let id = ServerId(self.next_server.fetch_add(1, Relaxed));
+                let (ip, port) = (spec.address.ip(), spec.address.port());
+                Arc::new(RealServer::new(Arc::new(Server::new(id, ip, port, spec.weight))))
+            }
+        };
+        server.load.set_weight(spec.weight);
+        server.load.set_thresholds(spec.upper_threshold, spec.lower_threshold);
+        choice.add(Member { server: server.clone(), spec }).map_err(too_many)?;
+        server.set_available(true);
+        if let Some(index) = revived {
+            state.trash.remove(index);
+        }
+        Ok(())
+    }
+
+    fn edit_server(
+        &self,
+        state: &mut State,
+        key: &ServiceKey,
+        spec: ServerSpec,
+    ) -> Result<(), Refusal> {
+        let service = find(state, key).map_err(not_defined)?;
+        check::server(key, &spec)?;
+        let mut choice = service.choice();
+        let index = choice.position(spec.address).ok_or_else(no_such_server)?;
+        choice.edit(index, self.settle(spec));
+        Ok(())
+    }
+}
+
+pub(super) fn find<'a>(state: &'a State, key: &ServiceKey) -> Result<&'a Arc<Service>, Refusal> {
+    state
+        .services
+        .iter()
+        .find(|service| service.key == *key)
+        .ok_or_else(|| refuse(RefusalKind::NoSuchService, "there is no such service"))
+}
+
+fn delete_service(state: &mut State, key: &ServiceKey, now: Duration) -> Result<(), Refusal> {
+    let index = state
+        .services
+        .iter()
+        .position(|service| service.key == *key)
+        .ok_or_else(|| refuse(RefusalKind::NoSuchService, "there is no such service"))?;
+    let service = state.services.remove(index);
+    let mut choice = service.choice();
+    while !choice.members().is_empty() {
+        let member = choice.remove(0);
+        discard(state, key, member, now);
+    }
+    Ok(())
+}
+
+fn delete_server(
+    state: &mut State,
+    key: &ServiceKey,
+    address: SocketAddr,
+    now: Duration,
+) -> Result<(), Refusal> {
+    let service = find(state, key).map_err(not_defined)?.clone();
+    let mut choice = service.choice();
+    let index = choice.position(address).ok_or_else(no_such_server)?;
+    let member = choice.remove(index);
+    discard(state, key, member, now);
+    Ok(())
+}
+
+fn discard(state: &mut State, key: &ServiceKey, member: Member, now: Duration) {
+    member.server.set_available(false);
+    state.trash.push(Discarded {
+        service: *key,
+        address: member.spec.address,
+        forwarding: member.spec.forwarding,
+        server: member.server,
+        since: now,
+    });
+}
+
+fn zero(state: &State, key: Option<&ServiceKey>) -> Result<(), Refusal> {
+    let services = match key {
+        Some(key) => std::slice::from_ref(find(state, key)?),
+        None => &state.services[..],
+    };
+    for service in services {
+        service.traffic.zero();
+        for member in service.choice().members() {
+            member.server.traffic.zero();
+        }
+    }
+    Ok(())
+}
+
+fn no_such_server() -> Refusal {
+    refuse(RefusalKind::NoSuchServer, "the service has no such server")
+}
+
+fn not_defined(_: Refusal) -> Refusal {
+    refuse(RefusalKind::NoSuchService, "the service is not defined")
+}
+
+fn too_many(error: schedulers::TooManyServers) -> Refusal {
+    refuse(RefusalKind::Invalid, format!("the scheduler holds at most {} servers", error.limit))
+}

@@ -1,0 +1,100 @@
+//! What is wrong with a service or a server that somebody asks for. A refusal changes nothing.
+
+use super::is_supported;
+use crate::control::api::{
+    Forwarding, Persistence, Protocol, Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec,
+};
+
+pub(super) fn refuse(error: RefusalKind, message: impl Into<String>) -> Refusal {
+    Refusal { error, message: message.into() }
+}
+
+/// A service by itself.
+pub(super) fn service(spec: &ServiceSpec) -> Result<(), Refusal> {
+    match spec.key {
+        ServiceKey::Fwmark { .. } => {
+            return Err(refuse(
+                RefusalKind::Unsupported,
+                "services by firewall mark are not built yet; name the service by address",
+            ));
+        }
+        ServiceKey::Address { protocol: Protocol::Sctp, .. } => {
+            return Err(refuse(RefusalKind::Unsupported, "SCTP services are not built yet"));
+        }
+        ServiceKey::Address { address, .. } => {
+            let ip = address.ip();
+            if ip.is_multicast() || ip.is_unspecified() {
+                return Err(refuse(
+                    RefusalKind::Invalid,
+                    format!("{ip} cannot be a virtual address: it is not unicast"),
+                ));
+            }
+            if address.port() == 0 && spec.persistence.is_none() {
+                return Err(refuse(
+                    RefusalKind::Invalid,
+                    "a service for every port (port 0) must be persistent",
+                ));
+            }
+        }
+    }
+    if spec.one_packet {
+        return Err(refuse(RefusalKind::Unsupported, "one-packet scheduling is not built yet"));
+    }
+    match &spec.persistence {
+        Some(wanted) => persistence(wanted, spec.key.is_ipv6()),
+        None => Ok(()),
+    }
+}
+
+fn persistence(wanted: &Persistence, is_ipv6: bool) -> Result<(), Refusal> {
+    if let Some(engine) = &wanted.engine {
+        return Err(refuse(
+            RefusalKind::NoSuchScheduler,
+            format!("there is no persistence engine '{engine}'"),
+        ));
+    }
+    if !(1..=2_678_400).contains(&wanted.timeout) {
+        return Err(refuse(
+            RefusalKind::Invalid,
+            format!("persistence timeout {} s is not within 1..=2678400", wanted.timeout),
+        ));
+    }
+    let longest = if is_ipv6 { 128 } else { 32 };
+    if !(1..=longest).contains(&wanted.prefix) {
+        return Err(refuse(
+            RefusalKind::Invalid,
+            format!("persistence prefix {} is not within 1..={longest}", wanted.prefix),
+        ));
+    }
+    Ok(())
+}
+
+/// A server of the service `key`.
+pub(super) fn server(key: &ServiceKey, spec: &ServerSpec) -> Result<(), Refusal> {
+    let ip = spec.address.ip();
+    if ip.is_multicast() || ip.is_unspecified() {
+        return Err(refuse(
+            RefusalKind::Invalid,
+            format!("{ip} cannot be a server's address: it is not unicast"),
+        ));
+    }
+    if ip.is_ipv6() != key.is_ipv6() && spec.forwarding != Forwarding::Tunnel {
+        return Err(refuse(
+            RefusalKind::Invalid,
+            "a server of the other address family can be reached by tunnel only",
+        ));
+    }
+    if spec.weight < 0 {
+        return Err(refuse(RefusalKind::Range, "a weight is 0 or more"));
+    }
+    if spec.lower_threshold > spec.upper_threshold {
+        return Err(refuse(RefusalKind::Range, "the lower threshold is above the upper one"));
+    }
+    if spec.forwarding == Forwarding::Tunnel && !is_supported(&spec.tunnel) {
+        return Err(refuse(
+            RefusalKind::Unsupported,
+            "of the tunnel types only ipip is built; gue and gre are not yet",
+        ));
+    }
+    Ok(())
+}

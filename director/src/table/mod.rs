@@ -1,0 +1,217 @@
+//! The one table of services and servers, seen from the control plane: what `ipvsadm` and the
+//! configuration file change, and what workers are shown of it.
+//!
+//! Changes are made under one lock, one at a time, and published as a new snapshot of
+//! [`Services`]; what a change does not concern is shared between the two.
+
+mod apply;
+mod check;
+mod declare;
+#[cfg(test)]
+mod tests;
+mod views;
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio::sync::Notify;
+
+use crate::config::DeclaredService;
+use crate::control::api::{Forwarding, ServiceKey, Tunnel};
+use crate::dispatch::Shared;
+use crate::dispatch::service::{RealServer, Service, Services};
+
+/// How long a removed server is kept at least, to be revived with its counters (`ipvs.md` 4.5).
+const TRASH_TIME: Duration = Duration::from_secs(120);
+
+/// Tells whether an address is the director's own.
+pub type IsLocal = Box<dyn Fn(IpAddr) -> bool + Send + Sync>;
+
+/// What workers and the steering program need to know of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Interest {
+    /// Packets to a service.
+    Service(u8, SocketAddr),
+    /// Packets from a NAT server.
+    NatServer(u8, SocketAddr),
+    /// ICMP errors about packets in a tunnel to this server.
+    TunnelServer(IpAddr),
+}
+
+/// See the module.
+pub struct Table {
+    shared: Arc<Shared>,
+    published: Arc<ArcSwap<Services>>,
+    state: Mutex<State>,
+    is_local: IsLocal,
+    changed: Arc<Notify>,
+    next_server: AtomicU64,
+    seed: u64,
+    /// Set while several changes are made that shall be published as one.
+    quiet: AtomicBool,
+}
+
+/// What the lock protects.
+#[derive(Default)]
+struct State {
+    /// In the order of their addition.
+    services: Vec<Arc<Service>>,
+    /// Removed servers that may come back.
+    trash: Vec<Discarded>,
+    /// What the configuration file said last.
+    declared: HashMap<ServiceKey, DeclaredService>,
+}
+
+/// A removed server.
+struct Discarded {
+    service: ServiceKey,
+    address: SocketAddr,
+    forwarding: Forwarding,
+    server: Arc<RealServer>,
+    since: Duration,
+}
+
+impl Table {
+    /// An empty table. `seed` feeds schedulers that draw lots.
+    pub fn new(shared: Arc<Shared>, is_local: IsLocal, seed: u64) -> Table {
+        Table {
+            shared,
+            published: Arc::default(),
+            state: Mutex::default(),
+            is_local,
+            changed: Arc::default(),
+            next_server: AtomicU64::new(1),
+            seed,
+            quiet: AtomicBool::new(false),
+        }
+    }
+
+    /// What workers look services up in.
+    pub fn published(&self) -> Arc<ArcSwap<Services>> {
+        self.published.clone()
+    }
+
+    /// Is notified after every change.
+    pub fn changed(&self) -> Arc<Notify> {
+        self.changed.clone()
+    }
+
+    /// The tables that workers share.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shows workers the services as they now are.
+    fn publish(&self, state: &State) {
+        if self.quiet.load(Relaxed) {
+            return;
+        }
+        let mut services = Services::default();
+        for service in &state.services {
+            services.insert(service.clone());
+        }
+        self.published.store(Arc::new(services));
+        self.changed.notify_one();
+    }
+
+    /// Every address the steering program has to know, each once, sorted. Removed NAT servers are
+    /// among them as long as they have connections: their answers still have to be translated.
+    pub fn interests(&self) -> Vec<Interest> {
+        let state = self.lock();
+        let mut interests = Vec::new();
+        for service in &state.services {
+            let ServiceKey::Address { protocol, address } = service.key else {
+                continue;
+            };
+            interests.push(Interest::Service(protocol.number(), address));
+            for member in service.choice().members() {
+                let spec = &member.spec;
+                interests.extend(interest(protocol.number(), spec.forwarding, spec.address));
+            }
+        }
+        for discarded in &state.trash {
+            let ServiceKey::Address { protocol, .. } = discarded.service else {
+                continue;
+            };
+            interests.extend(interest(protocol.number(), discarded.forwarding, discarded.address));
+        }
+        interests.sort_unstable();
+        interests.dedup();
+        interests
+    }
+
+    /// Addresses of all servers that are not the director itself: worth keeping resolved.
+    pub fn server_addresses(&self) -> Vec<IpAddr> {
+        let state = self.lock();
+        let mut addresses: Vec<IpAddr> = state
+            .services
+            .iter()
+            .flat_map(|service| {
+                let choice = service.choice();
+                let remote = choice
+                    .members()
+                    .iter()
+                    .filter(|member| member.spec.forwarding != Forwarding::Local);
+                remote.map(|member| member.spec.address.ip()).collect::<Vec<_>>()
+            })
+            .collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses
+    }
+
+    /// VIPs of all services, each once.
+    pub fn vips(&self) -> Vec<IpAddr> {
+        let state = self.lock();
+        let mut vips: Vec<IpAddr> =
+            state.services.iter().filter_map(|service| service.key.vip()).collect();
+        vips.sort_unstable();
+        vips.dedup();
+        vips
+    }
+
+    /// Once a second or so: forgets removed servers whose time is over and which no connection
+    /// refers to. `now` is time since start.
+    pub fn sweep(&self, now: Duration) {
+        let mut state = self.lock();
+        let before = state.trash.len();
+        state.trash.retain(|discarded| {
+            now < discarded.since + TRASH_TIME || Arc::strong_count(&discarded.server) > 1
+        });
+        if state.trash.len() != before {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Brings the rates of all services and servers up to date; to be called every two seconds.
+    pub fn estimate(&self) {
+        let state = self.lock();
+        for service in &state.services {
+            service.traffic.estimate();
+            for member in service.choice().members() {
+                member.server.traffic.estimate();
+            }
+        }
+    }
+}
+
+fn interest(protocol: u8, forwarding: Forwarding, address: SocketAddr) -> Option<Interest> {
+    match forwarding {
+        Forwarding::Nat => Some(Interest::NatServer(protocol, address)),
+        Forwarding::Tunnel => Some(Interest::TunnelServer(address.ip())),
+        Forwarding::Direct | Forwarding::Local => None,
+    }
+}
+
+/// Whether this version can do a tunnel type.
+fn is_supported(tunnel: &Tunnel) -> bool {
+    *tunnel == Tunnel::Ipip
+}

@@ -1,0 +1,60 @@
+//! The table as the control API shows it.
+
+use std::time::Duration;
+
+use super::Table;
+use crate::control::api::{ConnectionView, Protocol, ServerView, ServiceView};
+use crate::dispatch::connection::Connection;
+
+impl Table {
+    /// All services in the order of their addition, their servers newest first.
+    pub fn service_views(&self) -> Vec<ServiceView> {
+        let state = self.lock();
+        let view = |service: &std::sync::Arc<crate::dispatch::service::Service>| ServiceView {
+            spec: service.spec(),
+            declared: state.declared.contains_key(&service.key),
+            stats: service.traffic.stats(),
+            servers: service
+                .choice()
+                .members()
+                .iter()
+                .map(|member| ServerView {
+                    spec: member.spec.clone(),
+                    active: member.server.load.active(),
+                    inactive: member.server.load.inactive(),
+                    persistent: member.server.templates(),
+                    stats: member.server.traffic.stats(),
+                })
+                .collect(),
+        };
+        state.services.iter().map(view).collect()
+    }
+
+    /// Connections of one shard that have not expired by `now`, or `None` past the last shard.
+    pub fn connection_views(&self, shard: usize, now: Duration) -> Option<Vec<ConnectionView>> {
+        let shard = self.shared.connections.shard(shard)?;
+        Some(
+            shard
+                .iter()
+                .filter(|connection| connection.expires > now)
+                .map(|connection| connection_view(connection, now))
+                .collect(),
+        )
+    }
+}
+
+fn connection_view(connection: &Connection, now: Duration) -> ConnectionView {
+    ConnectionView {
+        protocol: match connection.tuple.protocol {
+            6 => Some(Protocol::Tcp),
+            17 => Some(Protocol::Udp),
+            132 => Some(Protocol::Sctp),
+            _ => None,
+        },
+        client: connection.tuple.client.into(),
+        virtual_address: connection.tuple.peer.into(),
+        server: connection.server_endpoint.into(),
+        state: connection.state_name().to_owned(),
+        expires: (connection.expires - now).as_secs() as u32,
+    }
+}

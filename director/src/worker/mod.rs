@@ -1,0 +1,243 @@
+//! A worker: one thread that carries packets. Its whole life is [`Worker::breath`].
+//!
+//! It owns its ports (one queue of each interface), the packet memory they share, and a
+//! [`Dispatcher`]. It never blocks but in `poll`, takes no lock of the control plane, and reads the
+//! clock once per breath. Configuration, services and the kernel's network tables reach it as
+//! snapshots, loaded once per breath.
+
+mod egress;
+mod routes;
+mod status;
+mod waiting;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use arc_swap::{ArcSwap, Cache};
+use netio::{Frame, Pool, Port};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::dispatch::connections::SHARDS;
+use crate::dispatch::service::Services;
+use crate::dispatch::verdict::{DropReason, Verdict};
+use crate::dispatch::{Dispatcher, Shared};
+use crate::network::{Network, Resolver};
+use crate::steer::KeySet;
+use forwarding::Packet;
+use routes::KernelRoutes;
+pub use status::WorkerStatus;
+use waiting::Waiting;
+
+/// Frames taken from a port in one breath.
+const BATCH: usize = 64;
+
+/// How often timers are looked at, and the longest sleep.
+const TICK: Duration = Duration::from_millis(100);
+
+/// One queue of one interface, as a worker holds it.
+pub struct WorkerPort {
+    /// The way in and out.
+    pub port: Box<dyn Port>,
+    /// Index of the interface.
+    pub interface: u32,
+    /// Gives packets to the kernel's stack as if they had arrived here.
+    pub upcall: Option<Upcall>,
+    /// On a port that sees copies of what the kernel sees (AF_PACKET): which packets are ours.
+    pub filter: Option<Arc<ArcSwap<KeySet>>>,
+}
+
+/// See [`WorkerPort::upcall`].
+pub type Upcall = Box<dyn FnMut(&[u8]) -> std::io::Result<()> + Send>;
+
+/// What a worker is made of.
+pub struct WorkerParts {
+    /// Its number.
+    pub index: usize,
+    /// How many there are.
+    pub workers: usize,
+    /// Its ports.
+    pub ports: Vec<WorkerPort>,
+    /// The memory of their packets.
+    pub pool: Pool,
+    /// Tables shared by all workers.
+    pub shared: Arc<Shared>,
+    /// Services.
+    pub services: Arc<ArcSwap<Services>>,
+    /// The kernel's tables.
+    pub network: Arc<ArcSwap<Network>>,
+    /// Asks the kernel to resolve a next hop.
+    pub resolver: Resolver,
+    /// Start of the process's time.
+    pub epoch: Instant,
+    /// Where the worker tells how it is.
+    pub status: Arc<WorkerStatus>,
+    /// Set when it shall end.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// See the module.
+pub struct Worker {
+    index: usize,
+    workers: usize,
+    ports: Vec<WorkerPort>,
+    /// Frames to be sent, by port.
+    out: Vec<Vec<Frame>>,
+    pool: Pool,
+    dispatcher: Dispatcher,
+    shared: Arc<Shared>,
+    services: Cache<Arc<ArcSwap<Services>>, Arc<Services>>,
+    routes: KernelRoutes,
+    waiting: Waiting,
+    epoch: Instant,
+    next_tick: Duration,
+    status: Arc<WorkerStatus>,
+    stop: Arc<AtomicBool>,
+    batch: Vec<Frame>,
+}
+
+impl Worker {
+    /// Puts a worker together.
+    pub fn new(parts: WorkerParts) -> Worker {
+        let interfaces = parts.ports.iter().map(|port| port.interface).collect();
+        let seed = (parts.index as u16).wrapping_mul(0x9e37);
+        Worker {
+            index: parts.index,
+            workers: parts.workers,
+            out: parts.ports.iter().map(|_| Vec::with_capacity(BATCH * 2)).collect(),
+            ports: parts.ports,
+            pool: parts.pool,
+            dispatcher: Dispatcher::new(parts.shared.clone(), seed),
+            shared: parts.shared,
+            services: Cache::new(parts.services),
+            routes: KernelRoutes::new(parts.network, parts.resolver, interfaces),
+            waiting: Waiting::default(),
+            epoch: parts.epoch,
+            next_tick: Duration::ZERO,
+            status: parts.status,
+            stop: parts.stop,
+            batch: Vec::with_capacity(BATCH),
+        }
+    }
+
+    /// Breathes until told to stop.
+    ///
+    /// # Errors
+    /// When a port is gone for good.
+    pub fn run(mut self) -> std::io::Result<()> {
+        while !self.stop.load(Relaxed) {
+            let now = self.epoch.elapsed();
+            if self.breath(now)? == 0 {
+                self.sleep(now)?;
+            }
+        }
+        self.waiting.give_back(&mut self.pool);
+        Ok(())
+    }
+
+    /// Receive, handle, flush, tick. Returns how many packets came in.
+    pub fn breath(&mut self, now: Duration) -> std::io::Result<usize> {
+        let services = Arc::clone(self.services.load());
+        self.routes.refresh();
+        let mut received = 0;
+        let mut batch = std::mem::take(&mut self.batch);
+        for port in 0..self.ports.len() {
+            received += self.ports[port].port.receive(&mut self.pool, &mut batch, BATCH)?;
+            for frame in batch.drain(..) {
+                self.handle(now, &services, port, frame);
+            }
+        }
+        self.batch = batch;
+        if self.routes.have_changed() || now >= self.next_tick {
+            self.retry_waiting(now);
+        }
+        for (port, out) in self.ports.iter_mut().zip(&mut self.out) {
+            if !out.is_empty() {
+                port.port.transmit(&mut self.pool, out)?;
+            }
+            port.port.flush(&mut self.pool)?;
+        }
+        if now >= self.next_tick {
+            self.tick(now);
+        }
+        Ok(received)
+    }
+
+    /// One packet from `port`.
+    fn handle(&mut self, now: Duration, services: &Services, port: usize, mut frame: Frame) {
+        if let Some(filter) = &self.ports[port].filter
+            && !filter.load().wants(self.pool.bytes(&frame))
+        {
+            return self.pool.release(frame);
+        }
+        let (start, len) = (frame.start(), frame.len());
+        let mut packet = Packet::new(self.pool.chunk_mut(&mut frame), start, len);
+        let verdict = self.dispatcher.handle(now, services, &mut self.routes, &mut packet);
+        let (start, len) = (packet.start(), packet.len());
+        match verdict {
+            Verdict::Transmit { method, path, partial, headers } => {
+                self.pool.reshape(&mut frame, start, len);
+                self.status.verdicts.transmitted(method);
+                self.send(now, frame, &path, partial, headers);
+            }
+            Verdict::Answer { reason, headers } => {
+                self.pool.release(frame);
+                self.status.verdicts.dropped(reason);
+                self.send_reply(now, headers);
+            }
+            Verdict::Pass(reason) => {
+                self.status.verdicts.passed(reason);
+                self.pass(port, frame);
+            }
+            Verdict::Drop(reason) => self.drop(frame, reason),
+        }
+    }
+
+    fn drop(&mut self, frame: Frame, reason: DropReason) {
+        self.status.verdicts.dropped(reason);
+        self.pool.release(frame);
+    }
+
+    /// Gives a packet to the kernel's stack.
+    fn pass(&mut self, port: usize, frame: Frame) {
+        let passed = match &mut self.ports[port].upcall {
+            Some(upcall) => upcall(self.pool.bytes(&frame)).is_ok(),
+            None => false,
+        };
+        if !passed {
+            self.status.verdicts.dropped(DropReason::PassFailed);
+        }
+        self.pool.release(frame);
+    }
+
+    /// What is due ten times a second: each worker sees to its share of the table's timers.
+    fn tick(&mut self, now: Duration) {
+        self.next_tick = now + TICK;
+        for shard in (self.index..SHARDS).step_by(self.workers) {
+            self.shared.connections.expire(shard, now);
+        }
+        self.status.report(&self.pool, &self.ports, self.waiting.len());
+    }
+
+    /// Waits for a packet or the next tick; shortly only, while a packet waits for its next hop.
+    fn sleep(&mut self, now: Duration) -> std::io::Result<()> {
+        let until_tick = self.next_tick.saturating_sub(now).as_millis() as u16;
+        let timeout = if self.waiting.is_empty() { until_tick.max(1) } else { 1 };
+        let mut fds: [Option<PollFd<'_>>; 16] = Default::default();
+        let ready = self.ports.iter().filter_map(|port| port.port.readiness());
+        let mut count = 0;
+        for (slot, fd) in fds.iter_mut().zip(ready) {
+            *slot = Some(PollFd::new(fd, PollFlags::POLLIN));
+            count += 1;
+        }
+        let mut list: Vec<PollFd<'_>> = fds.into_iter().take(count).flatten().collect();
+        match poll(&mut list, PollTimeout::from(timeout)) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}
+
+
+#[cfg(test)]
+mod tests;

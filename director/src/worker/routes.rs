@@ -1,0 +1,131 @@
+//! The kernel's routing table as a worker asks it: with a memory of recent answers, because
+//! packets of one connection ask the same thing again and again.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, Cache};
+use hashbrown::HashMap;
+
+use crate::dispatch::Routes;
+use crate::dispatch::verdict::Path;
+use crate::network::{Network, Resolver};
+
+/// Answers remembered at most; the memory is emptied when it is full. Clients choose the
+/// addresses, so it must not grow with them.
+const LIMIT: usize = 16_384;
+
+/// Where a frame goes out and what its Ethernet header is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    /// Index into the worker's ports.
+    pub(super) port: usize,
+    pub(super) source: [u8; 6],
+    pub(super) destination: [u8; 6],
+    pub(super) vlan: Option<u16>,
+}
+
+/// Why there is no link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoLink {
+    /// The interface is none of ours.
+    NoPort,
+    /// The next hop's MAC address is not known yet; the kernel has been asked.
+    Unresolved,
+}
+
+/// See the module.
+pub(super) struct KernelRoutes {
+    network: Cache<Arc<ArcSwap<Network>>, Arc<Network>>,
+    current: Arc<Network>,
+    changed: bool,
+    resolver: Resolver,
+    /// Interface of each of the worker's ports.
+    interfaces: Vec<u32>,
+    paths: HashMap<IpAddr, Option<Path>, foldhash::quality::RandomState>,
+    links: HashMap<(u32, IpAddr), Link, foldhash::quality::RandomState>,
+}
+
+impl KernelRoutes {
+    pub(super) fn new(
+        network: Arc<ArcSwap<Network>>,
+        resolver: Resolver,
+        interfaces: Vec<u32>,
+    ) -> KernelRoutes {
+        let mut network = Cache::new(network);
+        let current = Arc::clone(network.load());
+        KernelRoutes {
+            network,
+            current,
+            changed: false,
+            resolver,
+            interfaces,
+            paths: HashMap::default(),
+            links: HashMap::default(),
+        }
+    }
+
+    /// Once per breath: takes the newest snapshot.
+    pub(super) fn refresh(&mut self) {
+        let newest = self.network.load();
+        self.changed = !Arc::ptr_eq(newest, &self.current);
+        if self.changed {
+            self.current = Arc::clone(newest);
+            self.paths.clear();
+            self.links.clear();
+        }
+    }
+
+    /// Whether the last `refresh` found something new.
+    pub(super) fn have_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// How frames reach the next hop of `path`.
+    pub(super) fn link(&mut self, path: &Path) -> Result<Link, NoLink> {
+        let key = (path.interface, path.next_hop);
+        if let Some(link) = self.links.get(&key) {
+            return Ok(*link);
+        }
+        let interface = self.current.interface(path.interface).ok_or(NoLink::NoPort)?;
+        // A VLAN device is a tag on the port of its parent.
+        let (device, vlan) = match interface.vlan {
+            Some((parent, tag)) => (parent, Some(tag)),
+            None => (path.interface, None),
+        };
+        let port = self
+            .interfaces
+            .iter()
+            .position(|&index| index == device)
+            .ok_or(NoLink::NoPort)?;
+        let Some(destination) = self.current.neighbour(path.interface, path.next_hop) else {
+            self.resolver.request(path.interface, path.next_hop);
+            return Err(NoLink::Unresolved);
+        };
+        let link = Link { port, source: interface.mac, destination, vlan };
+        if self.links.len() >= LIMIT {
+            self.links.clear();
+        }
+        self.links.insert(key, link);
+        Ok(link)
+    }
+}
+
+impl Routes for KernelRoutes {
+    fn path(&mut self, destination: IpAddr) -> Option<Path> {
+        if let Some(path) = self.paths.get(&destination) {
+            return *path;
+        }
+        let path = self.current.route(destination).map(|route| Path {
+            interface: route.interface,
+            next_hop: route.gateway.unwrap_or(destination),
+            source: route.source.or_else(|| self.current.source_for(destination)),
+            mtu: route.mtu,
+        });
+        if self.paths.len() >= LIMIT {
+            self.paths.clear();
+        }
+        self.paths.insert(destination, path);
+        path
+    }
+}
