@@ -3,13 +3,26 @@
 //! Knows the load of servers and the addresses of a packet. Must not know bytes, connections,
 //! clocks or I/O: time comes in as an argument, randomness as a seed.
 //!
-//! To add a scheduler: write one file with a type that implements [`Scheduler`] and a
+//! Start at [`Scheduler`], the contract, and [`REGISTRY`], all who keep it. Each scheduler is one file
+//! in `registry/`; what several of them share is in `weight` (loads as fractions of weight),
+//! `address` (hashing of addresses), `slots` (hash tables), `locality` and `replicas` (memory of
+//! destinations) and `remembered` (a server from one call to the next).
+//!
+//! To add a scheduler: write one file in `registry/` with a type that implements [`Scheduler`] and a
 //! `pub(crate) const ENTRY: Entry`, and add its name to the one list in `registry.rs`.
 
 #![forbid(unsafe_code)]
 
+mod address;
+mod locality;
 mod registry;
+mod remembered;
+mod replicas;
 mod server;
+mod slots;
+#[cfg(test)]
+mod testing;
+mod weight;
 
 pub use registry::{Entry, REGISTRY, create, find};
 pub use server::{Server, ServerId};
@@ -34,6 +47,13 @@ pub struct Key {
 }
 
 /// Scheduler flags, as `ipvsadm -b` sets them (`IP_VS_SVC_F_SCHED1..3`).
+///
+/// ```
+/// use schedulers::Flags;
+///
+/// let both = Flags(Flags::FLAG_1.0 | Flags::FLAG_2.0);
+/// assert!(both.contains(Flags::FLAG_2) && !both.contains(Flags::FLAG_3));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags(pub u32);
 
@@ -51,12 +71,14 @@ impl Flags {
     }
 }
 
-/// What a scheduler is made with.
+/// What a scheduler is made with. To change it, make a new scheduler and bind it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Scheduler flags of the service.
     pub flags: Flags,
-    /// Seed for schedulers that draw lots (twos). The same seed gives the same draws.
+    /// Seed for schedulers that draw lots (twos) or keep tables keyed by what clients choose (lblc,
+    /// lblcr). The same seed gives the same choices; one that clients cannot guess keeps them from
+    /// crowding the tables.
     pub seed: u64,
 }
 
@@ -93,12 +115,52 @@ pub struct TooManyServers {
 /// The list is in kernel order: a new server goes to the head (index 0), and schedulers walk from
 /// head to tail, so that the newest server is considered first and wins ties.
 ///
-/// One scheduler belongs to one service and is called under that service's lock.
+/// One scheduler belongs to one service and is called under that service's lock. Counters and
+/// overload flags of the servers may change at any time all the same.
+///
+/// # Example
+///
+/// A scheduler of one's own: the server with the most idle weight. It needs no [`REGISTRY`] entry to
+/// be used; with one, `ipvsadm -s` finds it.
+///
+/// ```
+/// use schedulers::{Key, Scheduler, Server, ServerId};
+/// use std::{sync::Arc, time::Duration};
+///
+/// struct MostRoom;
+///
+/// impl Scheduler for MostRoom {
+///     fn choose(&mut self, servers: &[Arc<Server>], _: &Key, _: Duration) -> Option<usize> {
+///         let room = |index: &usize| {
+///             i64::from(servers[*index].weight()) - i64::from(servers[*index].active())
+///         };
+///         // From tail to head, since `max_by_key` keeps the last of equals.
+///         (0..servers.len()).rev().filter(|&index| servers[index].is_eligible()).max_by_key(room)
+///     }
+/// }
+///
+/// let server = |id, weight| {
+///     Arc::new(Server::new(ServerId(id), "10.0.0.1".parse().unwrap(), 80, weight))
+/// };
+/// let servers = [server(2, 10), server(1, 10), server(0, 0)];
+/// let key = Key {
+///     protocol: 17,
+///     source: "2001:db8::7".parse().unwrap(),
+///     source_port: 5353,
+///     destination: "2001:db8::53".parse().unwrap(),
+///     destination_port: 53,
+/// };
+/// assert_eq!(MostRoom.choose(&servers, &key, Duration::ZERO), Some(0));
+/// servers[0].connection_opened();
+/// servers[0].connection_moved(true);
+/// assert_eq!(MostRoom.choose(&servers, &key, Duration::ZERO), Some(1));
+/// ```
 pub trait Scheduler: Send {
     /// Tells of a change; `servers` is the list after it. The default does nothing.
     ///
     /// # Errors
     /// When the scheduler cannot hold the list; the caller then undoes the change and calls again.
+    /// Until then choices are made as before the change.
     fn changed(&mut self, servers: &[Arc<Server>], change: Change) -> Result<(), TooManyServers> {
         let _ = (servers, change);
         Ok(())

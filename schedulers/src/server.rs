@@ -1,16 +1,37 @@
 //! A real server as schedulers see it: weight, thresholds and how many connections it carries.
+//!
+//! Knows the rule of the overload flag. Must not know services, lists or other servers.
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 
-/// Names one server for the life of the process; never reused.
+/// Names one server for the life of the process; never reused for another.
+///
+/// Schedulers remember servers by it. A server that is removed and comes back with its connections,
+/// as the kernel revives one from its trash, should keep its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServerId(pub u64);
 
 /// The load and limits of one server of one service, shared by all workers.
 ///
-/// Counters are global, not one worker's, so that lc and wlc decide on the truth. They are
-/// relaxed atomics: each is a statistic of its own.
+/// Counters are global, not one worker's, so that lc and wlc decide on the truth.
+///
+/// ```
+/// use schedulers::{Server, ServerId};
+///
+/// let server = Server::new(ServerId(1), "10.0.0.1".parse().unwrap(), 80, 5);
+/// server.set_thresholds(4, 0);
+/// for _ in 0..4 {
+///     server.connection_opened();
+/// }
+/// assert!(server.is_overloaded() && !server.is_eligible());
+///
+/// server.connection_closed(false);
+/// assert!(server.is_overloaded(), "3 is not below three quarters of 4");
+/// server.connection_closed(false);
+/// assert!(server.is_eligible());
+/// ```
 #[derive(Debug)]
 pub struct Server {
     id: ServerId,
@@ -20,8 +41,9 @@ pub struct Server {
     last_weight: AtomicI32,
     upper_threshold: AtomicU32,
     lower_threshold: AtomicU32,
-    active: AtomicU32,
-    inactive: AtomicU32,
+    /// Active connections in the upper half, all others in the lower: one word, so that their sum
+    /// is never seen half changed.
+    connections: AtomicU64,
     overloaded: AtomicBool,
 }
 
@@ -36,8 +58,7 @@ impl Server {
             last_weight: AtomicI32::new(weight),
             upper_threshold: AtomicU32::new(0),
             lower_threshold: AtomicU32::new(0),
-            active: AtomicU32::new(0),
-            inactive: AtomicU32::new(0),
+            connections: AtomicU64::new(0),
             overloaded: AtomicBool::new(false),
         }
     }
@@ -80,7 +101,7 @@ impl Server {
         self.upper_threshold.store(upper, Relaxed);
         self.lower_threshold.store(lower, Relaxed);
         if upper == 0 {
-            self.overloaded.store(false, Relaxed);
+            self.overloaded.store(false, SeqCst);
         }
         self.review_overload();
     }
@@ -97,22 +118,23 @@ impl Server {
 
     /// Connections in an active state.
     pub fn active(&self) -> u32 {
-        self.active.load(Relaxed)
+        split(self.connections.load(SeqCst)).0
     }
 
     /// Connections in any other state; templates are not counted.
     pub fn inactive(&self) -> u32 {
-        self.inactive.load(Relaxed)
+        split(self.connections.load(SeqCst)).1
     }
 
     /// Active and inactive connections together.
     pub fn connections(&self) -> u64 {
-        u64::from(self.active()) + u64::from(self.inactive())
+        let (active, inactive) = split(self.connections.load(SeqCst));
+        u64::from(active) + u64::from(inactive)
     }
 
     /// Whether the upper threshold has been reached and the lower not yet left again.
     pub fn is_overloaded(&self) -> bool {
-        self.overloaded.load(Relaxed)
+        self.overloaded.load(SeqCst)
     }
 
     /// Whether new connections may come here: weight above 0 and not overloaded.
@@ -122,52 +144,94 @@ impl Server {
 
     /// The load that lc and wlc compare: `active * 256 + total`, as kernels with the newest
     /// back-ports count it (`active * 257 + inactive`).
+    ///
+    /// ```
+    /// # use schedulers::{Server, ServerId};
+    /// # let server = Server::new(ServerId(1), "10.0.0.1".parse().unwrap(), 80, 1);
+    /// server.connection_opened();
+    /// assert_eq!(server.overhead(), 1);
+    /// server.connection_moved(true);
+    /// assert_eq!(server.overhead(), 257);
+    /// ```
     pub fn overhead(&self) -> u64 {
-        u64::from(self.active()) * 257 + u64::from(self.inactive())
+        let (active, inactive) = split(self.connections.load(SeqCst));
+        u64::from(active) * 257 + u64::from(inactive)
     }
 
     /// A connection has been bound to this server; it starts as inactive, as in the kernel.
     pub fn connection_opened(&self) {
-        self.inactive.fetch_add(1, Relaxed);
+        self.count(|active, inactive| (active, inactive.saturating_add(1)));
         self.review_overload();
     }
 
     /// A connection has changed between active and inactive.
     pub fn connection_moved(&self, to_active: bool) {
-        if to_active {
-            self.active.fetch_add(1, Relaxed);
-            self.inactive.fetch_sub(1, Relaxed);
-        } else {
-            self.inactive.fetch_add(1, Relaxed);
-            self.active.fetch_sub(1, Relaxed);
-        }
+        self.count(|active, inactive| {
+            if to_active {
+                (active.saturating_add(1), inactive.saturating_sub(1))
+            } else {
+                (active.saturating_sub(1), inactive.saturating_add(1))
+            }
+        });
     }
 
     /// A connection has expired that was active or not.
     pub fn connection_closed(&self, was_active: bool) {
-        if was_active {
-            self.active.fetch_sub(1, Relaxed);
-        } else {
-            self.inactive.fetch_sub(1, Relaxed);
-        }
+        self.count(|active, inactive| {
+            if was_active {
+                (active.saturating_sub(1), inactive)
+            } else {
+                (active, inactive.saturating_sub(1))
+            }
+        });
         self.review_overload();
     }
 
-    /// Sets or clears the overload flag; between the thresholds it keeps its value (hysteresis).
-    fn review_overload(&self) {
-        let upper = self.upper_threshold();
-        if upper == 0 {
-            return;
-        }
-        let lower = match self.lower_threshold() {
-            0 => upper - upper / 4,
-            lower => lower,
+    /// Changes both counters as one. They stop at 0 and at the largest number: a connection counted
+    /// once too often must not turn a server into the most loaded of all.
+    fn count(&self, change: impl Fn(u32, u32) -> (u32, u32)) {
+        let apply = |connections| {
+            let (active, inactive) = split(connections);
+            let (active, inactive) = change(active, inactive);
+            Some(u64::from(active) << 32 | u64::from(inactive))
         };
-        let total = self.connections();
-        if total >= u64::from(upper) {
-            self.overloaded.store(true, Relaxed);
-        } else if total < u64::from(lower) {
-            self.overloaded.store(false, Relaxed);
+        // The closure never declines, so that this cannot fail.
+        let _ = self.connections.fetch_update(SeqCst, SeqCst, apply);
+    }
+
+    /// Sets or clears the overload flag; between the thresholds it keeps its value (hysteresis).
+    ///
+    /// Two workers may come here at once, and the one with the older count may be the last to
+    /// write. So each looks again after it has written: whoever writes last sees the last count. A
+    /// flag left standing on an idle server would never be cleared, since nothing would happen
+    /// there any more (older kernels had this race).
+    fn review_overload(&self) {
+        loop {
+            let upper = self.upper_threshold();
+            if upper == 0 {
+                return;
+            }
+            let lower = match self.lower_threshold() {
+                0 => upper - upper / 4,
+                lower => lower,
+            };
+            let total = self.connections();
+            if total >= u64::from(upper) {
+                self.overloaded.store(true, SeqCst);
+            } else if total < u64::from(lower) {
+                self.overloaded.store(false, SeqCst);
+            }
+            if self.connections() == total {
+                return;
+            }
         }
     }
 }
+
+/// Active and inactive connections out of their common word.
+fn split(connections: u64) -> (u32, u32) {
+    ((connections >> 32) as u32, connections as u32)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! Least connection (lc): the eligible server with the lowest overhead, whatever its weight.
+//!
+//! Follows `ip_vs_lc.c`. An active connection counts 257, any other 1 ([`Server::overhead`]).
+
+use crate::weight::each;
+use crate::{Entry, Key, Scheduler, Server};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "lc",
+    summary: "least connection: the fewest connections, active ones counting most",
+    create: |_| Box::new(LeastConnection),
+};
+
+#[derive(Debug)]
+struct LeastConnection;
+
+impl Scheduler for LeastConnection {
+    fn choose(&mut self, servers: &[Arc<Server>], _: &Key, _: Duration) -> Option<usize> {
+        // `min_by_key` keeps the first of equals: the newest server wins a tie.
+        each(servers)
+            .filter(|(_, server)| server.is_eligible())
+            .min_by_key(|(_, server)| server.overhead())
+            .map(|(index, _)| index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Service, load, overload};
+
+    #[test]
+    fn one_active_connection_weighs_more_than_many_inactive_ones() {
+        let mut service = Service::new("lc", &[1, 1]);
+        load(service.server(0), 1, 0);
+        load(service.server(1), 0, 256);
+        assert_eq!(service.next(), Some(1));
+        load(service.server(1), 0, 1);
+        assert_eq!(
+            service.next(),
+            Some(0),
+            "257 inactive tie with one active; the head wins"
+        );
+        load(service.server(0), 0, 1);
+        assert_eq!(service.next(), Some(1));
+    }
+
+    #[test]
+    fn weight_matters_only_as_zero_or_not() {
+        let mut service = Service::new("lc", &[1000, 1, 0]);
+        load(service.server(0), 2, 0);
+        load(service.server(1), 1, 0);
+        assert_eq!(service.next(), Some(1));
+        service.set_weight(1, 0);
+        assert_eq!(service.next(), Some(0));
+    }
+
+    #[test]
+    fn the_newest_of_equals_is_chosen() {
+        let mut service = Service::new("lc", &[1, 1]);
+        assert_eq!(service.next(), Some(0));
+        service.add(9, 1).unwrap();
+        assert_eq!(service.next(), Some(9));
+        service.remove(9);
+        assert_eq!(service.next(), Some(0));
+    }
+
+    #[test]
+    fn overloaded_servers_get_nothing() {
+        let mut service = Service::new("lc", &[1, 1]);
+        overload(service.server(0));
+        load(service.server(1), 9, 9);
+        assert_eq!(service.next(), Some(1));
+        overload(service.server(1));
+        assert_eq!(service.next(), None);
+    }
+}

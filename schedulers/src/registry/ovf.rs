@@ -1,0 +1,72 @@
+//! Overflow (ovf): the heaviest server that is not full; its weight is also its capacity.
+//!
+//! Follows `ip_vs_ovf.c`. A server counts as full when its active connections *exceed* its weight,
+//! so that it gets `weight + 1` of them. Inactive connections do not count, which makes the rule
+//! of little use for UDP.
+
+use crate::weight::each;
+use crate::{Entry, Key, Scheduler, Server};
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "ovf",
+    summary: "overflow: the heaviest server with no more active connections than its weight",
+    create: |_| Box::new(Overflow),
+};
+
+#[derive(Debug)]
+struct Overflow;
+
+impl Scheduler for Overflow {
+    fn choose(&mut self, servers: &[Arc<Server>], _: &Key, _: Duration) -> Option<usize> {
+        each(servers)
+            .filter(|(_, server)| server.is_eligible() && has_room(server))
+            .max_by_key(|(index, server)| (server.weight(), Reverse(*index)))
+            .map(|(index, _)| index)
+    }
+}
+
+fn has_room(server: &Server) -> bool {
+    i64::from(server.active()) <= i64::from(server.weight())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Service, load, overload};
+
+    #[test]
+    fn the_heaviest_fills_up_before_the_next_gets_any() {
+        let mut service = Service::new("ovf", &[1, 3, 2]);
+        let chosen: Vec<_> = (0..9).map(|_| service.connect().unwrap()).collect();
+        assert_eq!(chosen, [1, 1, 1, 1, 2, 2, 2, 0, 0]);
+        assert_eq!(service.connect(), None, "all exceed their weight");
+    }
+
+    #[test]
+    fn inactive_connections_take_no_room() {
+        let mut service = Service::new("ovf", &[1, 2]);
+        load(service.server(1), 2, 50);
+        assert_eq!(service.next(), Some(1));
+    }
+
+    #[test]
+    fn the_newest_of_equal_weights_fills_first() {
+        let mut service = Service::new("ovf", &[1, 1]);
+        service.add(9, 1).unwrap();
+        let chosen: Vec<_> = (0..3).map(|_| service.connect().unwrap()).collect();
+        assert_eq!(chosen, [9, 9, 0]);
+        service.remove(0);
+        assert_eq!(service.connect(), Some(1));
+    }
+
+    #[test]
+    fn quiesced_and_overloaded_servers_get_nothing() {
+        let mut service = Service::new("ovf", &[0, 9, 3]);
+        overload(service.server(1));
+        assert_eq!(service.next(), Some(2));
+        service.set_weight(2, 0);
+        assert_eq!(service.next(), None);
+    }
+}

@@ -1,0 +1,170 @@
+//! Power of two choices (twos): two servers drawn by weight, the less loaded of them gets it.
+//!
+//! Follows `ip_vs_twos.c`. Both draws are uniform over 0 to the sum of the eligible weights, *both
+//! ends included*, and a draw falls to the server at which the running subtraction of weights
+//! reaches 0: the first server has one chance more than its weight. Both draws may fall to the same
+//! server. Mitzenmacher, Richa, Sitaraman, "The Power of Two Random Choices", 2001.
+
+use crate::weight::{each, is_lighter};
+use crate::{Entry, Key, Options, Scheduler, Server};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "twos",
+    summary: "power of two choices: the less loaded of two servers drawn by weight",
+    create: |options| Box::new(TwoChoices::new(options)),
+};
+
+#[derive(Debug)]
+struct TwoChoices {
+    draws: Draws,
+}
+
+impl TwoChoices {
+    fn new(options: &Options) -> TwoChoices {
+        TwoChoices {
+            draws: Draws {
+                state: options.seed,
+            },
+        }
+    }
+}
+
+impl Scheduler for TwoChoices {
+    fn choose(&mut self, servers: &[Arc<Server>], _: &Key, _: Duration) -> Option<usize> {
+        let eligible = || each(servers).filter(|(_, server)| server.is_eligible());
+        let (last, _) = eligible().last()?;
+        let total: u64 = eligible().map(|(_, server)| share(server)).sum();
+        let first = draw(eligible(), self.draws.up_to(total));
+        let second = draw(eligible(), self.draws.up_to(total));
+        // Another worker may have lowered a weight since the sum was taken; a draw beyond the end
+        // then falls to the last server.
+        Some(match (first, second) {
+            (Some((_, first)), Some((index, second))) if is_lighter(second, first) => index,
+            (Some((index, _)), _) => index,
+            (None, _) => last,
+        })
+    }
+}
+
+/// The weight as a share; never negative.
+fn share(server: &Server) -> u64 {
+    u64::from(server.weight().max(0).unsigned_abs())
+}
+
+/// The server that a number falls to, with its overhead and weight.
+fn draw<'a>(
+    servers: impl Iterator<Item = (usize, &'a Server)>,
+    mut number: u64,
+) -> Option<(usize, (u64, i32))> {
+    for (index, server) in servers {
+        number = number.saturating_sub(share(server));
+        if number == 0 {
+            return Some((index, (server.overhead(), server.weight())));
+        }
+    }
+    None
+}
+
+/// Random numbers by SplitMix64 (Steele, Lea, Flood 2014); any seed will do.
+#[derive(Debug)]
+struct Draws {
+    state: u64,
+}
+
+impl Draws {
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number in 0..=`most`.
+    fn up_to(&mut self, most: u64) -> u64 {
+        let scaled = u128::from(self.next()) * (u128::from(most) + 1);
+        (scaled >> 64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Service, load, overload, servers};
+
+    #[test]
+    fn a_draw_falls_where_the_weights_run_out() {
+        let list = servers(&[2, 1, 3]);
+        let falls = |number| draw(each(&list), number).map(|(index, _)| index);
+        let drawn: Vec<_> = (0..=6).map(falls).collect();
+        let expected = [0, 0, 0, 1, 2, 2, 2].map(Some);
+        assert_eq!(drawn, expected);
+        assert_eq!(falls(7), None);
+    }
+
+    #[test]
+    fn draws_cover_both_ends() {
+        let mut draws = Draws { state: 1 };
+        let mut seen = [0_u32; 5];
+        for _ in 0..5000 {
+            seen[draws.up_to(4) as usize] += 1;
+        }
+        assert!(
+            seen.iter().all(|&count| (900..1100).contains(&count)),
+            "{seen:?}"
+        );
+        assert_eq!(draws.up_to(0), 0);
+    }
+
+    #[test]
+    fn the_less_loaded_of_two_is_preferred() {
+        let mut service = Service::new("twos", &[1, 1]);
+        load(service.server(0), 10, 0);
+        let chosen = service.run(3000);
+        let busy = chosen.iter().filter(|&&id| id == 0).count();
+        // The busy server gets it only when both draws fall to it: (2/3)^2.
+        assert!((1200..1470).contains(&busy), "{busy} of 3000");
+    }
+
+    #[test]
+    fn load_is_taken_per_weight() {
+        let mut service = Service::new("twos", &[1, 1000]);
+        load(service.server(0), 1, 0);
+        load(service.server(1), 500, 0);
+        let chosen = service.run(500);
+        assert!(chosen.iter().filter(|&&id| id == 1).count() > 490);
+    }
+
+    #[test]
+    fn without_load_the_shares_follow_the_weights() {
+        // Ties go to the first draw, so each server gets its chance of one draw.
+        let mut service = Service::new("twos", &[10, 20, 70]);
+        let chosen = service.run(10_100);
+        for (id, chance) in [(0, 1100), (1, 2000), (2, 7000)] {
+            let times = chosen.iter().filter(|&&one| one == id).count();
+            assert!(times.abs_diff(chance) < 250, "server {id}: {times}");
+        }
+    }
+
+    #[test]
+    fn quiesced_and_overloaded_servers_are_never_drawn() {
+        let mut service = Service::new("twos", &[0, 50, 1]);
+        overload(service.server(1));
+        assert_eq!(service.run(100), [2; 100]);
+        service.set_weight(2, 0);
+        assert_eq!(service.next(), None);
+        service.add(9, 1).unwrap();
+        assert_eq!(service.next(), Some(9));
+        service.remove(9);
+        assert_eq!(service.next(), None);
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_draws() {
+        let mut one = Service::new("twos", &[1, 2, 3]);
+        let mut other = Service::new("twos", &[1, 2, 3]);
+        assert_eq!(one.run(50), other.run(50));
+    }
+}

@@ -1,0 +1,101 @@
+//! The overload flag and the counters, also when two workers change them at once.
+
+use super::*;
+
+fn server(weight: i32) -> Server {
+    Server::new(ServerId(1), IpAddr::from([10, 0, 0, 1]), 80, weight)
+}
+
+fn open(server: &Server, count: u32) {
+    (0..count).for_each(|_| server.connection_opened());
+}
+
+fn close(server: &Server, count: u32) {
+    (0..count).for_each(|_| server.connection_closed(false));
+}
+
+#[test]
+fn overload_lasts_until_the_lower_threshold_is_left() {
+    let server = server(1);
+    server.set_thresholds(10, 4);
+    open(&server, 9);
+    assert!(!server.is_overloaded());
+    open(&server, 1);
+    assert!(server.is_overloaded());
+    close(&server, 6);
+    assert!(server.is_overloaded(), "4 is not below 4");
+    close(&server, 1);
+    assert!(!server.is_overloaded());
+}
+
+#[test]
+fn without_a_lower_threshold_three_quarters_count() {
+    for (upper, lower) in [(10, 8), (3, 3), (1, 1), (7, 6)] {
+        let server = server(1);
+        server.set_thresholds(upper, 0);
+        open(&server, upper);
+        close(&server, upper - lower);
+        assert!(server.is_overloaded(), "{upper}: {lower} is not below");
+        close(&server, 1);
+        assert!(!server.is_overloaded(), "{upper}");
+    }
+}
+
+#[test]
+fn an_edit_of_the_thresholds_takes_hold_at_once() {
+    let server = server(1);
+    open(&server, 5);
+    server.set_thresholds(5, 0);
+    assert!(server.is_overloaded());
+    server.set_thresholds(6, 0);
+    assert!(
+        server.is_overloaded(),
+        "between the thresholds the flag stays"
+    );
+    server.set_thresholds(7, 0);
+    assert!(!server.is_overloaded());
+    server.set_thresholds(1, 1);
+    assert!(server.is_overloaded());
+    server.set_thresholds(0, 0);
+    assert!(!server.is_overloaded());
+}
+
+#[test]
+fn the_last_weight_survives_quiescing() {
+    let server = server(7);
+    server.set_weight(0);
+    assert_eq!((server.weight(), server.last_weight()), (0, 7));
+    assert!(!server.is_eligible());
+    assert_eq!(self::server(0).last_weight(), 0);
+}
+
+#[test]
+fn miscounting_stops_at_zero() {
+    let server = server(1);
+    server.connection_closed(true);
+    server.connection_closed(false);
+    server.connection_moved(false);
+    assert_eq!((server.active(), server.inactive()), (0, 1));
+    server.connection_closed(false);
+    assert_eq!(server.connections(), 0);
+}
+
+#[test]
+fn an_idle_server_is_never_left_overloaded_by_a_race() {
+    let server = server(1);
+    server.set_thresholds(1, 0);
+    for _ in 0..200 {
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        server.connection_opened();
+                        server.connection_closed(false);
+                    }
+                });
+            }
+        });
+        assert_eq!(server.connections(), 0);
+        assert!(server.is_eligible());
+    }
+}
