@@ -1,6 +1,9 @@
-//! One pass over a frame: every length is checked here, once, and nothing panics afterwards.
+//! What [`parse`](crate::parse) finds out about a frame, and why it may refuse one.
 
 use std::net::IpAddr;
+
+use crate::checksum::{Sum, pseudo_header};
+use crate::wire::{icmp, protocol};
 
 /// IPv4 or IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,13 +39,14 @@ pub struct Headers {
     pub family: Family,
     /// VLAN id (12 bits) when the frame has one 802.1Q tag.
     pub vlan: Option<u16>,
-    /// Where the IP header begins: 14, or 18 behind a tag.
+    /// Where the IP header begins: 14, or 18 behind a tag; of a quoted packet further behind.
     pub l3: usize,
     /// Where the transport header begins (or the payload of a later fragment).
     pub l4: usize,
     /// One past the last byte of the IP packet; Ethernet padding lies behind it.
     pub end: usize,
-    /// Transport protocol: behind all IPv6 extension headers we step over.
+    /// Transport protocol: behind all IPv6 extension headers we step over. An IPv6 packet that still has
+    /// to visit the segments of a routing header is not at its destination: it stays at protocol 43.
     pub protocol: u8,
     /// IP source.
     pub source: IpAddr,
@@ -86,11 +90,78 @@ pub enum Malformed {
     BadChecksum,
 }
 
-/// Parses an Ethernet frame.
-///
-/// # Errors
-/// See [`Malformed`].
-pub fn parse(frame: &[u8]) -> Result<Headers, Malformed> {
-    let _ = frame;
-    unimplemented!()
+impl Headers {
+    /// Bytes of the IP packet, header included, without link header and padding: what is compared
+    /// with an MTU and counted in statistics.
+    #[inline]
+    pub fn ip_len(&self) -> usize {
+        self.end - self.l3
+    }
+
+    /// Bytes behind the IP headers: transport header and data.
+    #[inline]
+    pub fn payload_len(&self) -> usize {
+        self.end - self.l4
+    }
+
+    /// TCP.
+    #[inline]
+    pub fn is_tcp(&self) -> bool {
+        self.protocol == protocol::TCP
+    }
+
+    /// UDP.
+    #[inline]
+    pub fn is_udp(&self) -> bool {
+        self.protocol == protocol::UDP
+    }
+
+    /// SCTP.
+    #[inline]
+    pub fn is_sctp(&self) -> bool {
+        self.protocol == protocol::SCTP
+    }
+
+    /// ICMP in IPv4, or ICMPv6 in IPv6.
+    #[inline]
+    pub fn is_icmp(&self) -> bool {
+        match self.family {
+            Family::V4 => self.protocol == protocol::ICMP,
+            Family::V6 => self.protocol == protocol::ICMPV6,
+        }
+    }
+
+    /// Type of an ICMP or ICMPv6 message; `None` of anything else and of a later fragment.
+    #[inline]
+    pub fn icmp_type(&self, frame: &[u8]) -> Option<u8> {
+        if !self.is_icmp() || self.is_later_fragment() {
+            return None;
+        }
+        Some(icmp::Header::at(frame, self.l4)?.kind())
+    }
+
+    /// An ICMP error that quotes the packet it is about: of IPv4 types 3, 4, 11 and 12, of IPv6 types 1
+    /// to 4. Look into it with [`icmp::quoted`](crate::icmp::quoted).
+    #[inline]
+    pub fn is_icmp_error(&self, frame: &[u8]) -> bool {
+        self.icmp_type(frame)
+            .is_some_and(|kind| icmp::quotes(self.family, kind))
+    }
+
+    /// A fragment without the transport header: there are no ports to go by.
+    #[inline]
+    pub fn is_later_fragment(&self) -> bool {
+        matches!(self.fragment, Fragment::Later { .. })
+    }
+
+    /// Sum over the pseudo header of this packet, as TCP, UDP and ICMPv6 use it.
+    #[inline]
+    pub fn pseudo_header(&self) -> Sum {
+        pseudo_header(
+            self.source,
+            self.destination,
+            self.protocol,
+            self.payload_len() as u32,
+        )
+    }
 }

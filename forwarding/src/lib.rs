@@ -12,8 +12,14 @@ pub mod nat;
 pub mod tunnel;
 pub mod wire;
 
+mod address;
 mod headers;
 mod packet;
+mod parse;
 
-pub use headers::{Family, Fragment, Headers, Malformed, parse};
+pub use headers::{Family, Fragment, Headers, Malformed};
 pub use packet::Packet;
+pub use parse::parse;
+
+#[cfg(test)]
+mod tests;

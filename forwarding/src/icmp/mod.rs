@@ -1,0 +1,24 @@
+//! ICMP and ICMPv6: errors that we send, and errors about packets that we forwarded.
+//!
+//! Knows messages and quotes. Must not know connections: the director looks up the quoted packet
+//! and says what to translate it to.
+//!
+//! ```text
+//!   +----------+----+------+--------------------------------+
+//!   | Ethernet | IP | ICMP | quote:  IP | TCP, UDP, SCTP .. |     an error about what we forwarded:
+//!   +----------+----+------+--------------------------------+     quoted(), then translate()
+//!   +----------+----+------+-------------------------------------+
+//!   | Ethernet | IP | ICMP | quote:  IP | quote: IP | TCP, UDP ..|  about our tunnel's packet:
+//!   +----------+----+------+-------------------------------------+  quoted(), then tunnelled()
+//! ```
+
+mod error;
+mod quoted;
+mod translate;
+
+pub use error::{Error, error};
+pub use quoted::{quoted, tunnelled};
+pub use translate::{Translation, translate};
+
+#[cfg(test)]
+mod tests;

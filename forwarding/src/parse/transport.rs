@@ -1,0 +1,76 @@
+//! Ports and flags: the transport header of a packet.
+
+use crate::wire::{icmp, protocol, sctp, tcp, udp};
+use crate::{Fragment, Headers, Malformed};
+
+/// Bytes of a TCP, UDP or SCTP header that every ICMP error quotes (RFC 792).
+pub(crate) const QUOTED: usize = 8;
+
+/// Checks the transport header and reads its ports. A later fragment has none; an unknown protocol
+/// is not looked at.
+#[inline(always)]
+pub(crate) fn read(bytes: &[u8], headers: &mut Headers) -> Result<(), Malformed> {
+    if headers.is_later_fragment() {
+        return Ok(());
+    }
+    let packet = bytes.get(..headers.end).ok_or(Malformed::Truncated)?;
+    match headers.protocol {
+        protocol::TCP => {
+            let tcp = tcp::Header::at(packet, headers.l4).ok_or(Malformed::Truncated)?;
+            if tcp.header_len() < tcp::LEN {
+                return Err(Malformed::BadHeader);
+            }
+            if tcp.header_len() > headers.payload_len() {
+                return Err(Malformed::Truncated);
+            }
+            headers.source_port = tcp.source_port();
+            headers.destination_port = tcp.destination_port();
+            headers.tcp_flags = tcp.flags();
+        }
+        protocol::UDP => {
+            let udp = udp::Header::at(packet, headers.l4).ok_or(Malformed::Truncated)?;
+            let length = usize::from(udp.length());
+            if length < udp::LEN {
+                return Err(Malformed::BadHeader);
+            }
+            // The length is that of the datagram, of which a first fragment is a part.
+            if headers.fragment == Fragment::Whole && length > headers.payload_len() {
+                return Err(Malformed::Truncated);
+            }
+            headers.source_port = udp.source_port();
+            headers.destination_port = udp.destination_port();
+        }
+        protocol::SCTP => {
+            let sctp = sctp::Header::at(packet, headers.l4).ok_or(Malformed::Truncated)?;
+            headers.source_port = sctp.source_port();
+            headers.destination_port = sctp.destination_port();
+        }
+        protocol::ICMP | protocol::ICMPV6 if headers.is_icmp() => {
+            icmp::Header::at(packet, headers.l4).ok_or(Malformed::Truncated)?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Reads the ports of a quoted packet, of whose transport header only the first 8 bytes need be
+/// there. `None` when they are not, or when the protocol is not TCP, UDP or SCTP.
+pub(crate) fn read_quoted(bytes: &[u8], headers: &mut Headers) -> Option<()> {
+    let transport = bytes.get(headers.l4..headers.end)?;
+    if transport.len() < QUOTED || headers.is_later_fragment() {
+        return None;
+    }
+    match headers.protocol {
+        // All three begin with the ports, as UDP does.
+        protocol::TCP | protocol::UDP | protocol::SCTP => {
+            let ports = udp::Header::at(transport, 0)?;
+            headers.source_port = ports.source_port();
+            headers.destination_port = ports.destination_port();
+        }
+        _ => return None,
+    }
+    if headers.is_tcp() {
+        headers.tcp_flags = transport.get(tcp::FLAGS).copied().unwrap_or(0);
+    }
+    Some(())
+}
