@@ -66,13 +66,6 @@ pub struct Headers {
     pub tcp_flags: u8,
 }
 
-impl Headers {
-    /// Bytes of the IP packet, header included.
-    pub fn ip_len(&self) -> usize {
-        self.end - self.l3
-    }
-}
-
 /// Why a frame was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
@@ -144,8 +137,7 @@ impl Headers {
     /// to 4. Look into it with [`icmp::quoted`](crate::icmp::quoted).
     #[inline]
     pub fn is_icmp_error(&self, frame: &[u8]) -> bool {
-        self.icmp_type(frame)
-            .is_some_and(|kind| icmp::quotes(self.family, kind))
+        self.icmp_type(frame).is_some_and(|kind| icmp::quotes(self.family, kind))
     }
 
     /// A fragment without the transport header: there are no ports to go by.
@@ -157,11 +149,6 @@ impl Headers {
     /// Sum over the pseudo header of this packet, as TCP, UDP and ICMPv6 use it.
     #[inline]
     pub fn pseudo_header(&self) -> Sum {
-        pseudo_header(
-            self.source,
-            self.destination,
-            self.protocol,
-            self.payload_len() as u32,
-        )
+        pseudo_header(self.source, self.destination, self.protocol, self.payload_len() as u32)
     }
 }

@@ -15,11 +15,7 @@ impl<'a> Packet<'a> {
     /// When that range is not inside the chunk.
     pub fn new(chunk: &'a mut [u8], start: usize, len: usize) -> Packet<'a> {
         assert!(start <= chunk.len() && len <= chunk.len() - start);
-        Packet {
-            chunk,
-            start,
-            end: start + len,
-        }
+        Packet { chunk, start, end: start + len }
     }
 
     /// The frame's bytes.

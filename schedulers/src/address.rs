@@ -63,10 +63,7 @@ mod tests {
 
     #[test]
     fn a_mapped_address_folds_as_ipv6() {
-        assert_eq!(
-            fold("::ffff:192.0.2.1".parse().unwrap()),
-            0x0000_ffff ^ 0xC000_0201
-        );
+        assert_eq!(fold("::ffff:192.0.2.1".parse().unwrap()), 0x0000_ffff ^ 0xC000_0201);
     }
 
     #[test]

@@ -33,10 +33,7 @@ const FULL_EVERY: u32 = 30;
 pub(crate) fn is_swamped(server: &Server, servers: &[Arc<Server>]) -> bool {
     let active = |server: &Server| i64::from(server.active());
     let weight = |server: &Server| i64::from(server.weight());
-    active(server) > weight(server)
-        && servers
-            .iter()
-            .any(|other| active(other) * 2 < weight(other))
+    active(server) > weight(server) && servers.iter().any(|other| active(other) * 2 < weight(other))
 }
 
 /// Destination addresses and what is remembered for each.
@@ -79,13 +76,7 @@ impl<T> Destinations<T> {
     /// Remembers something for an address; not when there is no room.
     pub(crate) fn insert(&mut self, address: IpAddr, value: T, now: Duration) {
         if self.has_room() {
-            self.entries.insert(
-                address,
-                Entry {
-                    value,
-                    last_use: now,
-                },
-            );
+            self.entries.insert(address, Entry { value, last_use: now });
         }
     }
 
@@ -211,10 +202,7 @@ mod tests {
         }
         destinations.review(START + MINUTE * 6, |value| gone.push(*value));
         assert_eq!(gone.len(), 400, "four thirds of the surplus");
-        assert!(
-            gone.iter().all(|&number| number >= 1000),
-            "one in use was forgotten"
-        );
+        assert!(gone.iter().all(|&number| number >= 1000), "one in use was forgotten");
         assert_eq!(destinations.entries.len(), COMFORTABLE - 100);
     }
 

@@ -18,10 +18,7 @@ pub(crate) struct Remembered {
 impl Remembered {
     /// Remembers the server at `index`, or nothing when the list is shorter.
     pub(crate) fn at(servers: &[Arc<Server>], index: usize) -> Option<Remembered> {
-        servers.get(index).map(|server| Remembered {
-            id: server.id(),
-            hint: index,
-        })
+        servers.get(index).map(|server| Remembered { id: server.id(), hint: index })
     }
 
     /// Which server it is.
@@ -54,11 +51,7 @@ mod tests {
         list.remove(0);
         assert_eq!(second.find(&list), Some(0));
         list.remove(0);
-        assert_eq!(
-            second.find(&list),
-            None,
-            "a successor must not be mistaken for it"
-        );
+        assert_eq!(second.find(&list), None, "a successor must not be mistaken for it");
     }
 
     #[test]

@@ -25,11 +25,7 @@ pub(crate) struct Set {
 impl Set {
     /// A set without members.
     pub(crate) fn empty(now: Duration) -> Set {
-        Set {
-            first: END,
-            len: 0,
-            last_change: now,
-        }
+        Set { first: END, len: 0, last_change: now }
     }
 
     /// The number of members.
@@ -59,10 +55,7 @@ pub(crate) struct Replicas {
 impl Replicas {
     /// A pool without members.
     pub(crate) fn new() -> Replicas {
-        Replicas {
-            nodes: Vec::with_capacity(MOST_MEMBERS),
-            free: END,
-        }
+        Replicas { nodes: Vec::with_capacity(MOST_MEMBERS), free: END }
     }
 
     /// A set's members, the last to join first.
@@ -77,10 +70,7 @@ impl Replicas {
         if self.members(set).any(|present| present.id() == member.id()) {
             return;
         }
-        let node = Node {
-            member,
-            next: set.first,
-        };
+        let node = Node { member, next: set.first };
         let at = if let Some(unused) = self.nodes.get_mut(self.free as usize) {
             let at = self.free;
             self.free = unused.next;

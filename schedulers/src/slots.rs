@@ -16,9 +16,7 @@ pub(crate) struct Slots {
 impl Slots {
     /// `size` empty slots.
     pub(crate) fn empty(size: usize) -> Slots {
-        Slots {
-            slots: vec![None; size].into_boxed_slice(),
-        }
+        Slots { slots: vec![None; size].into_boxed_slice() }
     }
 
     /// How many slots there are.
@@ -91,9 +89,7 @@ impl Slots {
     pub(crate) fn shares(&self, servers: &[Arc<Server>]) -> Vec<usize> {
         let mut shares = vec![0; servers.len()];
         for owner in self.slots.iter().flatten() {
-            shares[owner
-                .find(servers)
-                .expect("a slot belongs to a removed server")] += 1;
+            shares[owner.find(servers).expect("a slot belongs to a removed server")] += 1;
         }
         shares
     }

@@ -14,9 +14,7 @@ pub(crate) fn server(id: u64, weight: i32) -> Arc<Server> {
 /// Servers in list order, ids 0, 1, 2 ...
 pub(crate) fn servers(weights: &[i32]) -> Vec<Arc<Server>> {
     let weights = weights.iter().enumerate();
-    weights
-        .map(|(id, &weight)| server(id as u64, weight))
-        .collect()
+    weights.map(|(id, &weight)| server(id as u64, weight)).collect()
 }
 
 /// A TCP key from a client.
@@ -32,10 +30,7 @@ pub(crate) fn client(address: &str, port: u16) -> Key {
 
 /// A TCP key to a destination.
 pub(crate) fn destination(address: &str) -> Key {
-    Key {
-        destination: address.parse().unwrap(),
-        ..client("198.51.100.7", 5000)
-    }
+    Key { destination: address.parse().unwrap(), ..client("198.51.100.7", 5000) }
 }
 
 /// Gives a server so many active and inactive connections on top of those it has.
@@ -100,10 +95,7 @@ impl Service {
     pub(crate) fn remove(&mut self, id: u64) {
         let index = self.index(id);
         self.servers.remove(index);
-        let change = Change::Removed {
-            index,
-            id: ServerId(id),
-        };
+        let change = Change::Removed { index, id: ServerId(id) };
         self.scheduler.changed(&self.servers, change).unwrap();
     }
 
@@ -127,9 +119,7 @@ impl Service {
 
     /// The ids of the next `count` choices; panics when there is none.
     pub(crate) fn run(&mut self, count: usize) -> Vec<u64> {
-        (0..count)
-            .map(|_| self.next().expect("no server"))
-            .collect()
+        (0..count).map(|_| self.next().expect("no server")).collect()
     }
 
     /// Chooses and lets the connection stay, active.

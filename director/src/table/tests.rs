@@ -1,1 +1,195 @@
+//! Commands with the kernel's answers, and reloads that change only what differs.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Interest, Table};
+use crate::config::DeclaredService;
+use crate::control::api::{
+    Forwarding, Persistence, Protocol, RefusalKind, ServerSpec, ServiceKey, ServiceSpec, Tunnel,
+};
+use crate::control::operations::Command;
+use crate::dispatch::Shared;
+
+const NOW: Duration = Duration::from_secs(1);
+
+fn table() -> Table {
+    let own: SocketAddr = "10.77.0.1:0".parse().unwrap();
+    Table::new(Arc::new(Shared::new(100)), Box::new(move |address| address == own.ip()), 1)
+}
+
+fn key() -> ServiceKey {
+    ServiceKey::Address { protocol: Protocol::Tcp, address: "192.0.2.10:80".parse().unwrap() }
+}
+
+fn service() -> ServiceSpec {
+    ServiceSpec {
+        key: key(),
+        scheduler: "wlc".into(),
+        flags: 0,
+        persistence: None,
+        one_packet: false,
+    }
+}
+
+fn server(address: &str) -> ServerSpec {
+    ServerSpec {
+        address: address.parse().unwrap(),
+        forwarding: Forwarding::Nat,
+        tunnel: Tunnel::Ipip,
+        weight: 1,
+        upper_threshold: 0,
+        lower_threshold: 0,
+    }
+}
+
+fn refusal(table: &Table, command: Command) -> RefusalKind {
+    table.change(command, NOW).unwrap_err().error
+}
+
+fn done(table: &Table, command: Command) {
+    table.change(command, NOW).unwrap();
+}
+
+#[test]
+fn every_command_on_something_missing_or_double_is_refused_as_the_kernel_does() {
+    use RefusalKind::*;
+    let table = table();
+    let real = server("10.77.0.11:80");
+    assert_eq!(refusal(&table, Command::EditService { service: service() }), NoSuchService);
+    assert_eq!(refusal(&table, Command::DeleteService { service: key() }), NoSuchService);
+    assert_eq!(refusal(&table, Command::Zero { service: Some(key()) }), NoSuchService);
+    let add = Command::AddServer { service: key(), server: real.clone() };
+    assert_eq!(refusal(&table, add.clone()), NoSuchService);
+    done(&table, Command::AddService { service: service() });
+    assert_eq!(refusal(&table, Command::AddService { service: service() }), ServiceExists);
+    assert_eq!(
+        refusal(&table, Command::EditServer { service: key(), server: real.clone() }),
+        NoSuchServer
+    );
+    assert_eq!(
+        refusal(&table, Command::DeleteServer { service: key(), server: real.address }),
+        NoSuchServer
+    );
+    done(&table, add.clone());
+    assert_eq!(refusal(&table, add), ServerExists);
+    let unknown = ServiceSpec { scheduler: "fastest".into(), ..service() };
+    assert_eq!(refusal(&table, Command::EditService { service: unknown }), NoSuchScheduler);
+    assert_eq!(table.service_views()[0].spec.scheduler, "wlc");
+}
+
+#[test]
+fn values_out_of_range_are_refused() {
+    let table = table();
+    done(&table, Command::AddService { service: service() });
+    let add = |change: fn(&mut ServerSpec)| {
+        let mut server = server("10.77.0.11:80");
+        change(&mut server);
+        refusal(&table, Command::AddServer { service: key(), server })
+    };
+    assert_eq!(add(|server| server.weight = -1), RefusalKind::Range);
+    assert_eq!(add(|server| server.lower_threshold = 5), RefusalKind::Range);
+    assert_eq!(
+        add(|server| server.address = "[fd77::11]:80".parse().unwrap()),
+        RefusalKind::Invalid
+    );
+    assert_eq!(
+        add(|server| server.address = "224.0.0.1:80".parse().unwrap()),
+        RefusalKind::Invalid
+    );
+    let mut every_port = service();
+    every_port.key =
+        ServiceKey::Address { protocol: Protocol::Tcp, address: "192.0.2.11:0".parse().unwrap() };
+    assert_eq!(
+        refusal(&table, Command::AddService { service: every_port.clone() }),
+        RefusalKind::Invalid
+    );
+    every_port.persistence = Some(Persistence { timeout: 300, prefix: 32, engine: None });
+    done(&table, Command::AddService { service: every_port });
+}
+
+#[test]
+fn the_newest_server_stands_first_and_own_addresses_are_local() {
+    let table = table();
+    done(&table, Command::AddService { service: service() });
+    for address in ["10.77.0.11:80", "10.77.0.12:80", "10.77.0.1:80"] {
+        done(&table, Command::AddServer { service: key(), server: server(address) });
+    }
+    let view = &table.service_views()[0];
+    let listed: Vec<_> =
+        view.servers.iter().map(|server| server.spec.address.to_string()).collect();
+    assert_eq!(listed, ["10.77.0.1:80", "10.77.0.12:80", "10.77.0.11:80"]);
+    assert_eq!(view.servers[0].spec.forwarding, Forwarding::Local);
+}
+
+#[test]
+fn steering_hears_of_services_and_of_servers_whose_answers_come_back() {
+    let table = table();
+    done(&table, Command::AddService { service: service() });
+    let mut tunnel = server("10.77.0.12:80");
+    tunnel.forwarding = Forwarding::Tunnel;
+    done(&table, Command::AddServer { service: key(), server: server("10.77.0.11:80") });
+    done(&table, Command::AddServer { service: key(), server: tunnel });
+    let real: SocketAddr = "10.77.0.11:80".parse().unwrap();
+    let expected = [
+        Interest::Service(6, "192.0.2.10:80".parse().unwrap()),
+        Interest::NatServer(6, real),
+        Interest::TunnelServer("10.77.0.12".parse().unwrap()),
+    ];
+    assert_eq!(table.interests(), expected);
+    done(&table, Command::DeleteServer { service: key(), server: real });
+    assert_eq!(table.interests(), expected, "answers of a removed server still come");
+    table.sweep(NOW + Duration::from_secs(121));
+    assert_eq!(table.interests(), [expected[0], expected[2]]);
+}
+
+fn declared(servers: &[ServerSpec]) -> [DeclaredService; 1] {
+    [DeclaredService { service: service(), servers: servers.to_vec() }]
+}
+
+fn weights(table: &Table) -> Vec<(String, i32)> {
+    table.service_views()[0]
+        .servers
+        .iter()
+        .map(|server| (server.spec.address.to_string(), server.spec.weight))
+        .collect()
+}
+
+#[test]
+fn a_reload_does_not_undo_what_was_done_at_run_time() {
+    let table = table();
+    let (one, two) = (server("10.77.0.11:80"), server("10.77.0.12:80"));
+    table.declare(&declared(&[one.clone(), two.clone()]), NOW).unwrap();
+    // A checker has quiesced a server; an operator has added one.
+    let quiesced = ServerSpec { weight: 0, ..one.clone() };
+    done(&table, Command::EditServer { service: key(), server: quiesced });
+    done(&table, Command::AddServer { service: key(), server: server("10.77.0.13:80") });
+    let heavier = ServerSpec { weight: 5, ..two };
+    let changes = table.declare(&declared(&[one, heavier]), NOW).unwrap();
+    assert_eq!((changes.made, changes.refused.len()), (1, 0));
+    let expected = [("10.77.0.13:80", 1), ("10.77.0.12:80", 5), ("10.77.0.11:80", 0)];
+    assert_eq!(weights(&table), expected.map(|(address, weight)| (address.to_owned(), weight)));
+}
+
+#[test]
+fn a_reload_removes_what_the_file_no_longer_has() {
+    let table = table();
+    let (one, two) = (server("10.77.0.11:80"), server("10.77.0.12:80"));
+    table.declare(&declared(&[one.clone(), two]), NOW).unwrap();
+    table.declare(&declared(&[one]), NOW).unwrap();
+    assert_eq!(weights(&table), [("10.77.0.11:80".to_owned(), 1)]);
+    table.declare(&[], NOW).unwrap();
+    assert!(table.service_views().is_empty());
+    assert!(table.published().load().find(6, "192.0.2.10".parse().unwrap(), 80).is_none());
+}
+
+#[test]
+fn a_file_with_one_impossible_service_changes_nothing() {
+    let table = table();
+    table.declare(&declared(&[server("10.77.0.11:80")]), NOW).unwrap();
+    let mut bad = declared(&[server("10.77.0.12:80")]);
+    bad[0].service.scheduler = "fastest".into();
+    table.declare(&bad, NOW).unwrap_err();
+    assert_eq!(weights(&table), [("10.77.0.11:80".to_owned(), 1)]);
+}

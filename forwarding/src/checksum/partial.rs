@@ -18,10 +18,7 @@ impl Partial {
     /// a tunnel's header, a VLAN tag.
     #[must_use]
     pub fn moved(self, by: isize) -> Partial {
-        Partial {
-            start: self.start.saturating_add_signed(by),
-            offset: self.offset,
-        }
+        Partial { start: self.start.saturating_add_signed(by), offset: self.offset }
     }
 }
 
@@ -51,10 +48,7 @@ pub fn partial(frame: &[u8], headers: &Headers) -> Option<Partial> {
         _ => return None,
     };
     // A pseudo header is never all 0, so neither is its sum: "no checksum" cannot match.
-    (stored == headers.pseudo_header().folded()).then_some(Partial {
-        start: headers.l4,
-        offset,
-    })
+    (stored == headers.pseudo_header().folded()).then_some(Partial { start: headers.l4, offset })
 }
 
 /// Completes a partial checksum in software over `frame[partial.start..end]`; `end` is one past
@@ -65,10 +59,7 @@ pub fn complete(frame: &mut [u8], partial: Partial, end: usize) {
         return;
     };
     let checksum = completed(covered, partial.offset);
-    if let Some(field) = covered
-        .get_mut(partial.offset..)
-        .and_then(<[u8]>::first_chunk_mut)
-    {
+    if let Some(field) = covered.get_mut(partial.offset..).and_then(<[u8]>::first_chunk_mut) {
         *field = checksum.to_be_bytes();
     }
 }

@@ -90,9 +90,5 @@ fn fold(sum: u64) -> u16 {
 /// in RFC 8200 section 8.1. `length` is that of transport header and data, in bytes.
 #[inline]
 pub fn pseudo_header(source: IpAddr, destination: IpAddr, protocol: u8, length: u32) -> Sum {
-    Sum::default()
-        .address(source)
-        .address(destination)
-        .word(u32::from(protocol))
-        .word(length)
+    Sum::default().address(source).address(destination).word(u32::from(protocol)).word(length)
 }

@@ -99,9 +99,7 @@ fn may_be_answered(frame: &[u8], headers: &Headers, error: Error) -> bool {
         return false;
     }
     if headers.is_icmp()
-        && headers
-            .icmp_type(frame)
-            .is_none_or(|kind| icmp::is_error(headers.family, kind))
+        && headers.icmp_type(frame).is_none_or(|kind| icmp::is_error(headers.family, kind))
     {
         return false;
     }

@@ -92,9 +92,7 @@ fn rewrite_quote(frame: &mut [u8], quote: &Headers, end: End, address: IpAddr, p
         protocol::TCP => {
             write_port(transport, end, port);
             // RFC 792 quotes end before it; then there is nothing to keep right.
-            let field = transport
-                .get_mut(tcp::CHECKSUM..)
-                .and_then(<[u8]>::first_chunk_mut);
+            let field = transport.get_mut(tcp::CHECKSUM..).and_then(<[u8]>::first_chunk_mut);
             if let Some(field) = field {
                 *field = delta.apply(u16::from_be_bytes(*field)).to_be_bytes();
             }

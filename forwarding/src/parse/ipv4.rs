@@ -57,9 +57,7 @@ fn with_options(bytes: &[u8], l3: usize) -> Result<(usize, Sum), Malformed> {
     if header.version() != 4 || header_len < ipv4::LEN {
         return Err(Malformed::BadHeader);
     }
-    let options = bytes
-        .get(l3 + ipv4::LEN..l3 + header_len)
-        .ok_or(Malformed::Truncated)?;
+    let options = bytes.get(l3 + ipv4::LEN..l3 + header_len).ok_or(Malformed::Truncated)?;
     Ok((header_len, header.sum().bytes(options)))
 }
 

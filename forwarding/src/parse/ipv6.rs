@@ -42,10 +42,7 @@ pub(crate) fn network(bytes: &[u8], l3: usize, extent: Extent) -> Result<Headers
         fragment: Fragment::Whole,
         tcp_flags: 0,
     };
-    if !matches!(
-        headers.protocol,
-        protocol::TCP | protocol::UDP | protocol::ICMPV6
-    ) {
+    if !matches!(headers.protocol, protocol::TCP | protocol::UDP | protocol::ICMPV6) {
         step_over_extensions(bytes, &mut headers)?;
     }
     Ok(headers)

@@ -70,11 +70,7 @@ impl<T: std::borrow::BorrowMut<[u8; LEN]>> Header<T> {
     /// Sets the EtherType.
     #[inline]
     pub fn set_ether_type(&mut self, ether_type: u16) {
-        put(
-            self.bytes_mut(),
-            field::ETHER_TYPE,
-            ether_type.to_be_bytes(),
-        );
+        put(self.bytes_mut(), field::ETHER_TYPE, ether_type.to_be_bytes());
     }
 }
 

@@ -148,11 +148,7 @@ impl<T: std::borrow::BorrowMut<[u8; LEN]>> Header<T> {
     /// Sets flags and fragment offset together.
     #[inline]
     pub fn set_flags_and_offset(&mut self, value: u16) {
-        put(
-            self.bytes_mut(),
-            field::FLAGS_AND_OFFSET,
-            value.to_be_bytes(),
-        );
+        put(self.bytes_mut(), field::FLAGS_AND_OFFSET, value.to_be_bytes());
     }
 
     /// Sets the time to live.

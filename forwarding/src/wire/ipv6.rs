@@ -90,11 +90,7 @@ impl<T: std::borrow::BorrowMut<[u8; LEN]>> Header<T> {
     /// Sets the bytes behind this header.
     #[inline]
     pub fn set_payload_length(&mut self, length: u16) {
-        put(
-            self.bytes_mut(),
-            field::PAYLOAD_LENGTH,
-            length.to_be_bytes(),
-        );
+        put(self.bytes_mut(), field::PAYLOAD_LENGTH, length.to_be_bytes());
     }
 
     /// Sets what follows.

@@ -50,11 +50,7 @@ impl<T: std::borrow::BorrowMut<[u8; LEN]>> Header<T> {
     /// Sets the destination port; the checksum is not touched.
     #[inline]
     pub fn set_destination_port(&mut self, port: u16) {
-        put(
-            self.bytes_mut(),
-            field::DESTINATION_PORT,
-            port.to_be_bytes(),
-        );
+        put(self.bytes_mut(), field::DESTINATION_PORT, port.to_be_bytes());
     }
 
     /// Sets the CRC32c.

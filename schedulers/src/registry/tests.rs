@@ -11,35 +11,14 @@ use std::time::Duration;
 /// One thing that happens to a service. Numbers pick a server by remainder.
 #[derive(Clone, Debug)]
 enum Step {
-    Add {
-        weight: i32,
-    },
-    Remove {
-        which: usize,
-    },
-    Weigh {
-        which: usize,
-        weight: i32,
-    },
-    Limit {
-        which: usize,
-        upper: u32,
-        lower: u32,
-    },
-    Open {
-        which: usize,
-        active: bool,
-    },
-    Close {
-        which: usize,
-        active: bool,
-    },
-    Wait {
-        seconds: u64,
-    },
-    Choose {
-        key: Key,
-    },
+    Add { weight: i32 },
+    Remove { which: usize },
+    Weigh { which: usize, weight: i32 },
+    Limit { which: usize, upper: u32, lower: u32 },
+    Open { which: usize, active: bool },
+    Close { which: usize, active: bool },
+    Wait { seconds: u64 },
+    Choose { key: Key },
 }
 
 fn weight() -> impl Strategy<Value = i32> {
@@ -53,11 +32,8 @@ fn weight() -> impl Strategy<Value = i32> {
 
 fn key() -> impl Strategy<Value = Key> {
     (0..6_u8, 0..4_u16, 0..8_u8, any::<bool>()).prop_map(|(host, port, target, v6)| {
-        let destination = if v6 {
-            format!("2001:db8::{target}")
-        } else {
-            format!("203.0.113.{target}")
-        };
+        let destination =
+            if v6 { format!("2001:db8::{target}") } else { format!("203.0.113.{target}") };
         Key {
             protocol: [6, 17, 132, 50][usize::from(host % 4)],
             destination: destination.parse().unwrap(),
@@ -100,10 +76,7 @@ fn promises(name: &str) -> Promises {
 }
 
 fn live(entry: &Entry, flags: Flags, steps: &[Step]) -> Result<(), TestCaseError> {
-    let Promises {
-        always_finds,
-        may_overload,
-    } = promises(entry.name);
+    let Promises { always_finds, may_overload } = promises(entry.name);
     let mut scheduler = (entry.create)(&Options { flags, seed: 3 });
     let mut servers: Vec<Arc<Server>> = Vec::new();
     let mut now = Duration::from_secs(1);
@@ -120,29 +93,19 @@ fn live(entry: &Entry, flags: Flags, steps: &[Step]) -> Result<(), TestCaseError
             Step::Remove { which } => {
                 if let Some(index) = pick(which) {
                     let id = servers.remove(index).id();
-                    scheduler
-                        .changed(&servers, Change::Removed { index, id })
-                        .unwrap();
+                    scheduler.changed(&servers, Change::Removed { index, id }).unwrap();
                 }
             }
             Step::Weigh { which, weight } => {
                 if let Some(index) = pick(which) {
                     servers[index].set_weight(weight);
-                    scheduler
-                        .changed(&servers, Change::Edited { index })
-                        .unwrap();
+                    scheduler.changed(&servers, Change::Edited { index }).unwrap();
                 }
             }
-            Step::Limit {
-                which,
-                upper,
-                lower,
-            } => {
+            Step::Limit { which, upper, lower } => {
                 if let Some(index) = pick(which) {
                     servers[index].set_thresholds(upper, lower.min(upper));
-                    scheduler
-                        .changed(&servers, Change::Edited { index })
-                        .unwrap();
+                    scheduler.changed(&servers, Change::Edited { index }).unwrap();
                 }
             }
             Step::Open { which, active } => {
@@ -164,11 +127,7 @@ fn live(entry: &Entry, flags: Flags, steps: &[Step]) -> Result<(), TestCaseError
                 if let Some(index) = chosen {
                     prop_assert!(index < servers.len(), "{} chose {index}", entry.name);
                     let server = &servers[index];
-                    prop_assert!(
-                        server.weight() > 0,
-                        "{} chose a quiesced server",
-                        entry.name
-                    );
+                    prop_assert!(server.weight() > 0, "{} chose a quiesced server", entry.name);
                     prop_assert!(
                         may_overload || !server.is_overloaded(),
                         "{} chose an overloaded server",
@@ -250,14 +209,8 @@ fn a_scheduler_asked_before_it_is_told_of_its_list_stays_in_range() {
         let mut scheduler = (entry.create)(&Options::default());
         let chosen = scheduler.choose(&servers, &client("198.51.100.1", 1), Duration::MAX);
         assert!(chosen.is_none_or(|index| index == 0), "{}", entry.name);
-        let gone = Change::Removed {
-            index: 0,
-            id: ServerId(1),
-        };
+        let gone = Change::Removed { index: 0, id: ServerId(1) };
         scheduler.changed(&[], gone).unwrap();
-        assert_eq!(
-            scheduler.choose(&[], &client("198.51.100.1", 1), Duration::ZERO),
-            None
-        );
+        assert_eq!(scheduler.choose(&[], &client("198.51.100.1", 1), Duration::ZERO), None);
     }
 }

@@ -48,10 +48,7 @@ fn an_edit_of_the_thresholds_takes_hold_at_once() {
     server.set_thresholds(5, 0);
     assert!(server.is_overloaded());
     server.set_thresholds(6, 0);
-    assert!(
-        server.is_overloaded(),
-        "between the thresholds the flag stays"
-    );
+    assert!(server.is_overloaded(), "between the thresholds the flag stays");
     server.set_thresholds(7, 0);
     assert!(!server.is_overloaded());
     server.set_thresholds(1, 1);

@@ -1,1 +1,82 @@
+//! The table against a plain model, in virtual time.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use schedulers::{Options, Server, ServerId};
+
+use super::{Connections, SHARDS, Way};
+use crate::control::api::{Forwarding, Protocol, ServiceKey, ServiceSpec};
+use crate::dispatch::connection::{Connection, Endpoint, Tuple};
+use crate::dispatch::service::{RealServer, Service};
+use crate::dispatch::state::Timeouts;
+
+fn endpoint(last: u8, port: u16) -> Endpoint {
+    (std::net::Ipv4Addr::new(198, 51, 100, last).into(), port)
+}
+
+const VIP: u8 = 200;
+const REAL: u8 = 220;
+
+fn parts() -> (Arc<Service>, Arc<RealServer>) {
+    let key = ServiceKey::Address { protocol: Protocol::Udp, address: endpoint(VIP, 53).into() };
+    let spec =
+        ServiceSpec { key, scheduler: "rr".into(), flags: 0, persistence: None, one_packet: false };
+    let scheduler = schedulers::create("rr", &Options::default()).unwrap();
+    let (address, port) = endpoint(REAL, 5353);
+    let load = Arc::new(Server::new(ServerId(1), address, port, 1));
+    (Arc::new(Service::new(spec, scheduler)), Arc::new(RealServer::new(load)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    /// Requests, answers and pauses at random: a connection is there exactly as long as 300 s have
+    /// not passed since its last packet, and the server's count agrees.
+    #[test]
+    fn a_connection_lives_until_its_timeout_and_no_longer(
+        steps in prop::collection::vec((0u8..8, 0u8..3, 0u64..30), 1..200)
+    ) {
+        let table = Connections::new(1000);
+        let timeouts = Timeouts::default();
+        let (service, real) = parts();
+        let mut model: HashMap<u8, Duration> = HashMap::new();
+        let mut now = Duration::from_secs(1);
+        for (client, action, pause) in steps {
+            // Sevens never add up to 300: the wheel's half second of lateness does not matter.
+            now += Duration::from_secs(pause * 7);
+            for shard in 0..SHARDS {
+                table.expire(shard, now);
+            }
+            model.retain(|_, last| now < *last + Duration::from_secs(300));
+            let (source, vip) = (endpoint(client, 4000), endpoint(VIP, 53));
+            if action == 2 {
+                let answer = table.with(17, endpoint(REAL, 5353), source, |way, connection| {
+                    connection.outgoing(0, 100, now, &timeouts);
+                    way
+                });
+                prop_assert_eq!(answer, model.get(&client).map(|_| Way::Out));
+            } else {
+                let known = table.with(17, source, vip, |way, connection| {
+                    connection.incoming(0, 100, now, &timeouts);
+                    way
+                });
+                prop_assert_eq!(known, model.get(&client).map(|_| Way::In));
+                if known.is_none() {
+                    let tuple = Tuple { protocol: 17, template: false, client: source, peer: vip };
+                    let connection = Connection::new(
+                        tuple, Forwarding::Nat, service.clone(), real.clone(), now);
+                    table.insert(connection, |connection| {
+                        connection.incoming(0, 100, now, &timeouts);
+                    });
+                }
+            }
+            if action != 2 || model.contains_key(&client) {
+                model.insert(client, now);
+            }
+            prop_assert_eq!(table.len(), model.len());
+            prop_assert_eq!(real.load.inactive() as usize, model.len());
+        }
+    }
+}

@@ -7,9 +7,7 @@ use std::time::Duration;
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
 use forwarding::Packet;
 
-use crate::control::api::{
-    Forwarding, Protocol, ServerSpec, ServiceKey, ServiceSpec, Tunnel,
-};
+use crate::control::api::{Forwarding, Protocol, ServerSpec, ServiceKey, ServiceSpec, Tunnel};
 use crate::control::operations::Command;
 use crate::dispatch::verdict::{Path, Verdict};
 use crate::dispatch::{Dispatcher, Routes, Shared};
@@ -55,13 +53,7 @@ pub(super) fn key(protocol: Protocol, address: &str) -> ServiceKey {
 }
 
 pub(super) fn service(key: ServiceKey, scheduler: &str) -> ServiceSpec {
-    ServiceSpec {
-        key,
-        scheduler: scheduler.into(),
-        flags: 0,
-        persistence: None,
-        one_packet: false,
-    }
+    ServiceSpec { key, scheduler: scheduler.into(), flags: 0, persistence: None, one_packet: false }
 }
 
 pub(super) fn server(address: &str, forwarding: Forwarding) -> ServerSpec {
@@ -106,8 +98,7 @@ impl Bed {
         chunk[256..256 + frame.len()].copy_from_slice(frame);
         let mut packet = Packet::new(&mut chunk, 256, frame.len());
         let services = self.table.published().load_full();
-        let verdict =
-            self.dispatcher.handle(self.now, &services, &mut self.routes, &mut packet);
+        let verdict = self.dispatcher.handle(self.now, &services, &mut self.routes, &mut packet);
         Out { verdict, frame: packet.bytes().to_vec() }
     }
 
@@ -216,7 +207,10 @@ pub(super) fn ends_of(sliced: &SlicedPacket<'_>) -> (SocketAddr, SocketAddr) {
     (SocketAddr::new(source, from), SocketAddr::new(destination, to))
 }
 
-fn network(source: SocketAddr, destination: SocketAddr) -> etherparse::PacketBuilderStep<etherparse::IpHeaders> {
+fn network(
+    source: SocketAddr,
+    destination: SocketAddr,
+) -> etherparse::PacketBuilderStep<etherparse::IpHeaders> {
     let ethernet = PacketBuilder::ethernet2([2; 6], [4; 6]);
     match (source.ip(), destination.ip()) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
@@ -229,7 +223,12 @@ fn network(source: SocketAddr, destination: SocketAddr) -> etherparse::PacketBui
     }
 }
 
-pub(super) fn tcp(source: SocketAddr, destination: SocketAddr, flags: u8, payload: &[u8]) -> Vec<u8> {
+pub(super) fn tcp(
+    source: SocketAddr,
+    destination: SocketAddr,
+    flags: u8,
+    payload: &[u8],
+) -> Vec<u8> {
     let mut builder =
         network(source, destination).tcp(source.port(), destination.port(), 1000, 64_000);
     if flags & 0x01 != 0 {

@@ -27,8 +27,7 @@ fn nat_rewrites_requests_and_answers_so_that_neither_side_notices() {
 #[test]
 fn direct_routing_leaves_the_packet_alone_but_for_its_ttl() {
     let (client, vip) = ("198.51.100.7:4000", "192.0.2.10:80");
-    let mut bed =
-        Bed::with(key(Protocol::Tcp, vip), &[("10.77.0.11:80", Forwarding::Direct)]);
+    let mut bed = Bed::with(key(Protocol::Tcp, vip), &[("10.77.0.11:80", Forwarding::Direct)]);
     let frame = tcp(at(client), at(vip), SYN, b"");
     let out = bed.handle(&frame);
     let Verdict::Transmit { method: Method::Direct, path, .. } = out.verdict else {
@@ -44,13 +43,11 @@ fn direct_routing_leaves_the_packet_alone_but_for_its_ttl() {
 
 #[test]
 fn tunnels_carry_both_families_to_servers_of_both_families() {
-    for (client, vip) in [
-        ("198.51.100.7:4000", "192.0.2.10:80"),
-        ("[2001:db8:9::7]:4000", "[2001:db8:1::10]:80"),
-    ] {
+    for (client, vip) in
+        [("198.51.100.7:4000", "192.0.2.10:80"), ("[2001:db8:9::7]:4000", "[2001:db8:1::10]:80")]
+    {
         for real in ["10.77.0.11:80", "[fd77::11]:80"] {
-            let mut bed =
-                Bed::with(key(Protocol::Tcp, vip), &[(real, Forwarding::Tunnel)]);
+            let mut bed = Bed::with(key(Protocol::Tcp, vip), &[(real, Forwarding::Tunnel)]);
             let out = bed.tcp(client, vip, SYN);
             assert!(out.is_sent(), "{:?}", out.verdict);
             let ip = &out.frame[14..];

@@ -53,7 +53,8 @@ fn half_seen_connections_wait_in_fin_wait() {
 
 #[test]
 fn a_packet_a_minute_keeps_a_connection_for_ever() {
-    let mut bed = Bed::with(key(Protocol::Udp, VIP), &[(REAL, Forwarding::Nat), (OTHER, Forwarding::Nat)]);
+    let mut bed =
+        Bed::with(key(Protocol::Udp, VIP), &[(REAL, Forwarding::Nat), (OTHER, Forwarding::Nat)]);
     let first = bed.udp(CLIENT, VIP).destination();
     for _ in 0..60 {
         bed.wait(Duration::from_secs(60));
@@ -64,7 +65,8 @@ fn a_packet_a_minute_keeps_a_connection_for_ever() {
 
 #[test]
 fn a_client_that_reuses_its_port_after_closing_is_scheduled_anew() {
-    let mut bed = Bed::with(key(Protocol::Tcp, VIP), &[(REAL, Forwarding::Nat), (OTHER, Forwarding::Nat)]);
+    let mut bed =
+        Bed::with(key(Protocol::Tcp, VIP), &[(REAL, Forwarding::Nat), (OTHER, Forwarding::Nat)]);
     let first = bed.establish(CLIENT, VIP);
     bed.tcp(CLIENT, VIP, FIN_ACK);
     bed.tcp(&first.to_string(), CLIENT, FIN_ACK);
@@ -75,7 +77,8 @@ fn a_client_that_reuses_its_port_after_closing_is_scheduled_anew() {
 
 #[test]
 fn a_repeated_syn_goes_to_the_same_server() {
-    let mut bed = Bed::with(key(Protocol::Tcp, VIP), &[(REAL, Forwarding::Nat), (OTHER, Forwarding::Nat)]);
+    let mut bed =
+        Bed::with(key(Protocol::Tcp, VIP), &[(REAL, Forwarding::Nat), (OTHER, Forwarding::Nat)]);
     let first = bed.tcp(CLIENT, VIP, SYN).destination();
     assert_eq!(bed.tcp(CLIENT, VIP, SYN).destination(), first);
 }
