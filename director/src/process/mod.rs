@@ -14,6 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use arc_swap::ArcSwap;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{error, info, warn};
 
@@ -21,7 +22,7 @@ use crate::config::{self, Config, Mode};
 use crate::control;
 use crate::dispatch::Shared;
 use crate::dispatch::traffic::ESTIMATE_INTERVAL;
-use crate::network::Follower;
+use crate::network::{Follower, Network};
 use crate::table::Table;
 use crate::worker::{Worker, WorkerParts, WorkerStatus};
 use addresses::Addresses;
@@ -45,7 +46,7 @@ pub async fn run(path: PathBuf) -> Result<()> {
         );
     }
     let epoch = Instant::now();
-    let listener = control::server::bind(&config.control).await?;
+    let (listener, socket) = control::bind(&config.control)?;
     let _locks = lock::interfaces(&config.interfaces)?;
     let (follower, network) =
         Follower::start().await.context("cannot follow the kernel's network tables")?;
@@ -62,7 +63,6 @@ pub async fn run(path: PathBuf) -> Result<()> {
     info!("{}", opened.summary);
     let workers = Workers::start(&mut opened, &shared, &table, &network, &follower, epoch)?;
     let director = Arc::new(Director::new(
-        &config,
         path.clone(),
         epoch,
         table.clone(),
@@ -70,9 +70,9 @@ pub async fn run(path: PathBuf) -> Result<()> {
         workers.statuses.clone(),
     ));
     reload::first(&table, &config, epoch)?;
-    let mut addresses = Addresses::new(&config, network.clone());
+    let mut addresses = Addresses::new(&config, network.clone())?;
     // Steering comes last: from here on packets arrive.
-    follow_table(&mut opened, &table, &mut addresses, &follower).await?;
+    follow_table(&mut opened, &table, &mut addresses, &network, &follower)?;
     let server = tokio::spawn(control::server::serve(listener, director.clone()));
     info!(
         "ready: {} services, control socket {}",
@@ -81,15 +81,15 @@ pub async fn run(path: PathBuf) -> Result<()> {
     );
 
     let outcome =
-        serve(&mut opened, &table, &mut addresses, &follower, &workers, &director, epoch, config)
+        serve(&mut opened, &table, &mut addresses, &network, &follower, &workers, &director, epoch, config)
             .await;
 
     // The kernel gets the traffic back first, then everything else is put away.
     opened.detach();
     server.abort();
     let stopped = workers.stop();
-    addresses.remove_all().await;
-    director.remove_socket();
+    addresses.remove_all();
+    drop(socket);
     info!("ended");
     outcome.and(stopped)
 }
@@ -100,6 +100,7 @@ async fn serve(
     opened: &mut Opened,
     table: &Arc<Table>,
     addresses: &mut Addresses,
+    network: &ArcSwap<Network>,
     follower: &Follower,
     workers: &Workers,
     director: &Arc<Director>,
@@ -118,7 +119,7 @@ async fn serve(
             _ = interrupt.recv() => { info!("SIGINT: ending"); return Ok(()); }
             _ = hangup.recv() => reload::again(director, table, &mut config, epoch),
             () = changed.notified() => {
-                if let Err(error) = follow_table(opened, table, addresses, follower).await {
+                if let Err(error) = follow_table(opened, table, addresses, network, follower) {
                     // The table has changed and the kernel was not told in full: say so, loudly.
                     error!("{error:#}");
                     director.warn("steering", format!("{error:#}"));
@@ -136,17 +137,22 @@ async fn serve(
 }
 
 /// Brings what depends on the table up to date: steering, VIPs, neighbours.
-async fn follow_table(
+fn follow_table(
     opened: &mut Opened,
     table: &Table,
     addresses: &mut Addresses,
+    network: &ArcSwap<Network>,
     follower: &Follower,
 ) -> Result<()> {
     opened.steer(&table.interests())?;
-    if let Err(error) = addresses.follow(&table.vips()).await {
+    if let Err(error) = addresses.follow(&table.vips()) {
         warn!("{error:#}");
     }
-    follower.keep_resolved(table.server_addresses());
+    let network = network.load();
+    let next_hops = table.server_addresses().into_iter().filter_map(|server| {
+        network.route(server).map(|route| (route.interface, route.next_hop(server)))
+    });
+    follower.resolver().keep_resolved(next_hops);
     Ok(())
 }
 
@@ -162,7 +168,7 @@ impl Workers {
         opened: &mut Opened,
         shared: &Arc<Shared>,
         table: &Table,
-        network: &Arc<arc_swap::ArcSwap<crate::network::Network>>,
+        network: &Arc<ArcSwap<Network>>,
         follower: &Follower,
         epoch: Instant,
     ) -> Result<Workers> {

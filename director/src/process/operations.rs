@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::config::Config;
 use crate::control::api::{
     ConnectionView, PortView, Refusal, ServiceView, Status, Timeouts, VerdictCount,
 };
@@ -20,7 +19,6 @@ const TABLE_SIZE: u32 = 4096;
 /// See the module.
 pub(super) struct Director {
     path: PathBuf,
-    socket: PathBuf,
     epoch: Instant,
     table: Arc<Table>,
     /// Interface, queue, worker and kind of each port, in the order of the workers' ports.
@@ -32,15 +30,13 @@ pub(super) struct Director {
 
 impl Director {
     pub(super) fn new(
-        config: &Config,
         path: PathBuf,
         epoch: Instant,
         table: Arc<Table>,
         ports: Vec<PortView>,
         statuses: Vec<Arc<WorkerStatus>>,
     ) -> Director {
-        let socket = config.control.clone();
-        Director { path, socket, epoch, table, ports, statuses, warnings: Mutex::default() }
+        Director { path, epoch, table, ports, statuses, warnings: Mutex::default() }
     }
 
     pub(super) fn config_path(&self) -> &Path {
@@ -62,11 +58,6 @@ impl Director {
 
     fn warnings(&self) -> MutexGuard<'_, BTreeMap<&'static str, String>> {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes the control socket's name away; not being able to is no matter at the end.
-    pub(super) fn remove_socket(&self) {
-        let _ = std::fs::remove_file(&self.socket);
     }
 
     fn port_views(&self) -> Vec<PortView> {

@@ -23,8 +23,8 @@ use crate::dispatch::service::Services;
 use crate::dispatch::verdict::{DropReason, Verdict};
 use crate::dispatch::{Dispatcher, Shared};
 use crate::network::{Network, Resolver};
-use crate::steer::KeySet;
-use forwarding::Packet;
+use crate::steer::{KeySet, Mark};
+use forwarding::{Packet, checksum, parse};
 use routes::KernelRoutes;
 pub use status::WorkerStatus;
 use waiting::Waiting;
@@ -44,7 +44,21 @@ pub struct WorkerPort {
     /// Gives packets to the kernel's stack as if they had arrived here.
     pub upcall: Option<Upcall>,
     /// On a port that sees copies of what the kernel sees (AF_PACKET): which packets are ours.
-    pub filter: Option<Arc<ArcSwap<KeySet>>>,
+    pub filter: Option<Filter>,
+}
+
+/// See [`WorkerPort::filter`].
+pub struct Filter {
+    /// What is steered to us.
+    pub keys: Arc<ArcSwap<KeySet>>,
+    /// What we have given to the kernel ourselves bears this.
+    pub mark: Option<Mark>,
+}
+
+impl Filter {
+    fn wants(&self, frame: &[u8]) -> bool {
+        !self.mark.is_some_and(|mark| mark.is_on(frame)) && self.keys.load().wants(frame)
+    }
 }
 
 /// See [`WorkerPort::upcall`].
@@ -166,7 +180,7 @@ impl Worker {
     /// One packet from `port`.
     fn handle(&mut self, now: Duration, services: &Services, port: usize, mut frame: Frame) {
         if let Some(filter) = &self.ports[port].filter
-            && !filter.load().wants(self.pool.bytes(&frame))
+            && !filter.wants(self.pool.bytes(&frame))
         {
             return self.pool.release(frame);
         }
@@ -198,10 +212,16 @@ impl Worker {
         self.pool.release(frame);
     }
 
-    /// Gives a packet to the kernel's stack.
-    fn pass(&mut self, port: usize, frame: Frame) {
+    /// Gives a packet to the kernel's stack, which takes no checksum for granted.
+    fn pass(&mut self, port: usize, mut frame: Frame) {
+        let bytes = self.pool.bytes_mut(&mut frame);
+        if let Ok(headers) = parse(bytes)
+            && let Some(partial) = checksum::partial(bytes, &headers)
+        {
+            checksum::complete(bytes, partial, headers.end);
+        }
         let passed = match &mut self.ports[port].upcall {
-            Some(upcall) => upcall(self.pool.bytes(&frame)).is_ok(),
+            Some(upcall) => upcall(bytes).is_ok(),
             None => false,
         };
         if !passed {

@@ -1,2 +1,89 @@
-//! xtask
-fn main() {}
+//! The developer's commands behind `cargo xtask`: demo, test, bench.
+//!
+//! Knows cargo, packages and privileges. Must not know the product: what the demo shows and the
+//! tests try is in `integration/`.
+
+#![forbid(unsafe_code)]
+
+mod cargo;
+mod packages;
+mod privilege;
+mod suites;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Builds, shows, tests and measures Switchyard.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask", version)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Watch a director spread real HTTP traffic by NAT, tunnel and direct routing
+    ///
+    /// Builds what it needs, makes a small network of its own in network namespaces, sends
+    /// requests from a client through the director to three servers, and prints who answered.
+    /// Needs Linux 6.6 or newer and root (it asks sudo when you are not root), and nothing else; leaves nothing
+    /// behind.
+    Demo {
+        /// Passed on to the demo; `cargo xtask demo -- --help` lists them
+        #[arg(last = true)]
+        arguments: Vec<String>,
+    },
+    /// Run the test suites: lint, unit, lab; all of them without a name
+    ///
+    /// Installs the Debian packages that a suite needs, and says so before. The lab needs root (it
+    /// asks sudo when you are not root). Exit code 0 only when every test of every suite passed.
+    Test {
+        /// Which suites
+        suites: Vec<suites::Suite>,
+        /// A subset in under three minutes, for every save
+        #[arg(long)]
+        quick: bool,
+    },
+    /// Measure nanoseconds per packet of the pipeline
+    Bench {
+        /// Print an array of {name, value, unit, floor, ratio}
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().task {
+        Task::Demo { arguments } => demo(&arguments),
+        Task::Test { suites, quick } => suites::run(&suites, quick),
+        Task::Bench { json } => bench(json),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn demo(arguments: &[String]) -> Result<bool> {
+    eprintln!("demo: building (the first time takes a few minutes)");
+    let programs = cargo::build_programs()?;
+    let mut command = privilege::as_root(&programs.join("demo"), "the demo")?;
+    Ok(command.args(arguments).status()?.success())
+}
+
+fn bench(json: bool) -> Result<bool> {
+    eprintln!("bench: building");
+    let programs = cargo::build_programs()?;
+    let mut command = std::process::Command::new(programs.join("bench"));
+    if json {
+        command.arg("--json");
+    }
+    Ok(command.status()?.success())
+}

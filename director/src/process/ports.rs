@@ -1,0 +1,246 @@
+//! How packets are taken from the interfaces: the best way that all of them offer.
+//!
+//! From best to last: AF_XDP zero-copy, AF_XDP copy, AF_XDP on generic XDP, AF_PACKET. The same for
+//! all interfaces, because the sockets of a worker share one packet memory. One log line says
+//! which way was taken and why not a better one.
+
+mod bench;
+mod ladder;
+
+use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use arc_swap::ArcSwap;
+use netio::bpf::Link;
+use netio::interface;
+use netio::packet::{PacketOptions, PacketPort};
+use netio::{Pool, Port};
+
+use crate::config::{Config, Io};
+use crate::control::api::PortView;
+use crate::steer::{DEFAULT_CAPACITY, KeySet, Mark, Steering};
+use crate::table::Interest;
+pub(super) use bench::Bench;
+use ladder::Step;
+
+/// An interface that packets are taken from.
+#[derive(Clone, Debug)]
+struct Card {
+    name: String,
+    index: u32,
+    mtu: u32,
+    queues: u32,
+}
+
+/// Everything open. Dropping it, or [`detach`](Opened::detach), gives the kernel its traffic back.
+pub(super) struct Opened {
+    /// One line: which way, and why not a better one.
+    pub(super) summary: String,
+    steering: Steering,
+    links: Vec<Link>,
+    benches: Vec<Bench>,
+    views: Vec<PortView>,
+    /// What is steered to us, for AF_PACKET ports.
+    keys: Arc<ArcSwap<KeySet>>,
+}
+
+/// Opens all ports that the configuration asks for.
+pub(super) fn open(config: &Config) -> Result<Opened> {
+    let cards = config.interfaces.iter().map(|name| card(name)).collect::<Result<Vec<_>>>()?;
+    let steps: &[Step] = match config.io {
+        Io::Auto => &[Step::ZeroCopy, Step::Copy, Step::Generic, Step::Packet],
+        Io::ZeroCopy => &[Step::ZeroCopy],
+        Io::Copy => &[Step::Copy],
+        Io::Generic => &[Step::Generic],
+        Io::Packet => &[Step::Packet],
+    };
+    let mut refusals: Vec<String> = Vec::new();
+    for &step in steps {
+        match attempt(step, config, &cards) {
+            Ok(mut opened) => {
+                let names: Vec<_> = cards
+                    .iter()
+                    .map(|card| format!("{} ({} queues)", card.name, card.queues))
+                    .collect();
+                opened.summary = format!("packets: {step} on {}", names.join(", "));
+                let why = match (config.io, refusals.is_empty()) {
+                    (Io::Auto, true) => String::from("; the best there is"),
+                    (Io::Auto, false) => format!("; not {}", refusals.join("; not ")),
+                    (_, _) => String::from("; as `io` in the configuration says"),
+                };
+                opened.summary.push_str(&why);
+                return Ok(opened);
+            }
+            Err(error) => refusals.push(format!("{step}: {error:#}")),
+        }
+    }
+    match config.io {
+        Io::Auto => bail!("no way to take packets:\n  {}", refusals.join("\n  ")),
+        _ => bail!("{} (io in the configuration allows nothing else)", refusals.join("; ")),
+    }
+}
+
+fn card(name: &str) -> Result<Card> {
+    Ok(Card {
+        name: name.to_owned(),
+        index: interface::index(name)?,
+        mtu: interface::mtu(name)?,
+        queues: interface::queues(name)?.receive,
+    })
+}
+
+/// Tries one way for all interfaces; nothing is left behind when it fails.
+fn attempt(step: Step, config: &Config, cards: &[Card]) -> Result<Opened> {
+    let steering = Steering::new(DEFAULT_CAPACITY)?;
+    let keys = Arc::new(ArcSwap::default());
+    let mut opened = Opened {
+        summary: String::new(),
+        steering,
+        links: Vec::new(),
+        benches: Vec::new(),
+        views: Vec::new(),
+        keys,
+    };
+    match step {
+        Step::Packet => opened.open_packet(config, cards)?,
+        _ => opened.open_xdp(step, config, cards)?,
+    }
+    Ok(opened)
+}
+
+/// How many workers: what is asked for, else one per core, never more than there are queues to
+/// share out.
+fn workers(config: &Config, queues: u32) -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let wanted = config.workers.unwrap_or(cores).max(1) as u32;
+    wanted.min(queues)
+}
+
+impl Opened {
+    fn open_xdp(&mut self, step: Step, config: &Config, cards: &[Card]) -> Result<()> {
+        let chunk = step.chunk_size(cards.iter().map(|card| card.mtu).max().unwrap_or(0))?;
+        let fewest = cards.iter().map(|card| card.queues).min().unwrap_or(1);
+        let workers = workers(config, fewest);
+        let mark = step.sees_injected().then(Mark::random);
+        let mut sockets = Vec::new();
+        for card in cards {
+            let (link, map) = step.attach(&self.steering, card, mark)?;
+            self.links.push(link);
+            sockets.push(map);
+        }
+        for worker in 0..workers {
+            let mut bench = Bench::new(config, cards, workers, chunk)?;
+            for (card, map) in cards.iter().zip(&sockets) {
+                for queue in (worker..card.queues).step_by(workers as usize) {
+                    let port = step.open_socket(&mut bench.pool, config, card, queue)?;
+                    let fd: BorrowedFd<'_> = port.fd();
+                    map.set_socket(queue, fd)
+                        .with_context(|| format!("{} queue {queue}", card.name))?;
+                    bench.add(card, Box::new(port), mark, None)?;
+                    self.view(card, queue, worker, step);
+                }
+            }
+            self.benches.push(bench);
+        }
+        Ok(())
+    }
+
+    fn open_packet(&mut self, config: &Config, cards: &[Card]) -> Result<()> {
+        let workers = workers(config, u32::MAX);
+        let mark = Mark::random();
+        for card in cards {
+            let guard = self.steering.load_guard(Some(mark))?;
+            let link = Link::attach_tcx_ingress(&guard, card.index).context(
+                "AF_PACKET needs a tcx program that keeps the kernel from answering too",
+            )?;
+            self.links.push(link);
+        }
+        for worker in 0..workers {
+            let mut bench = Bench::new(config, cards, workers, 2048)?;
+            for card in cards {
+                let options = match workers {
+                    1 => PacketOptions::new(&card.name),
+                    _ => PacketOptions::in_group(&card.name, fanout_group(card)),
+                };
+                let port = PacketPort::open(options)?;
+                bench.add(card, Box::new(port), Some(mark), Some(self.keys.clone()))?;
+                self.view(card, worker, worker, Step::Packet);
+            }
+            self.benches.push(bench);
+        }
+        Ok(())
+    }
+
+    fn view(&mut self, card: &Card, queue: u32, worker: u32, step: Step) {
+        self.views.push(PortView {
+            interface: card.name.clone(),
+            queue,
+            worker,
+            io: step.to_string(),
+            received: 0,
+            transmitted: 0,
+            receive_dropped: 0,
+            transmit_dropped: 0,
+        });
+    }
+
+    /// The ports of each worker, once.
+    pub(super) fn take_benches(&mut self) -> Vec<Bench> {
+        std::mem::take(&mut self.benches)
+    }
+
+    /// One view per port, in the order of workers and their ports.
+    pub(super) fn views(&self) -> Vec<PortView> {
+        self.views.clone()
+    }
+
+    /// Steers exactly what these interests say to us.
+    pub(super) fn steer(&mut self, interests: &[Interest]) -> Result<()> {
+        let mut keys = KeySet::new();
+        for interest in interests {
+            match *interest {
+                Interest::Service(protocol, address) => {
+                    keys.add_service(protocol, address.ip(), address.port());
+                }
+                Interest::NatServer(protocol, address) => {
+                    keys.add_nat_server(protocol, address.ip(), address.port());
+                }
+                Interest::TunnelServer(address) => keys.add_tunnel_server(address),
+            }
+        }
+        // A packet must not be dropped by the guard before we take it, nor the other way round
+        // for longer than this takes; a retransmission covers it.
+        self.keys.store(Arc::new(keys.clone()));
+        self.steering.sync(&keys).context("steering does not follow the services")
+    }
+
+    /// Takes the programs off the interfaces: the kernel has its traffic back.
+    pub(super) fn detach(&mut self) {
+        self.links.clear();
+    }
+}
+
+/// A fanout group of this process and interface: the kernel keeps groups per network namespace.
+fn fanout_group(card: &Card) -> u16 {
+    (std::process::id() as u16).rotate_left(5) ^ card.index as u16
+}
+
+/// Sends the frames that announce new addresses, each on its interface.
+pub(super) fn announce(interface: &str, mac: [u8; 6], vips: &[IpAddr]) -> Result<()> {
+    let mut pool = Pool::new(64, 2048)?;
+    let mut port = PacketPort::open(PacketOptions::new(interface))?;
+    let mut frames = Vec::new();
+    for vip in vips {
+        let bytes = crate::network::announcement(mac, *vip, None);
+        let Some(mut frame) = pool.allocate() else { break };
+        let start = frame.start();
+        pool.reshape(&mut frame, start, bytes.len());
+        pool.bytes_mut(&mut frame).copy_from_slice(&bytes);
+        frames.push(frame);
+    }
+    port.transmit(&mut pool, &mut frames)?;
+    port.flush(&mut pool)?;
+    Ok(())
+}

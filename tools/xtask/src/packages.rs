@@ -1,0 +1,74 @@
+//! Debian packages that the lab tests use as real clients and servers.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::privilege;
+
+/// A program that a test runs and the package that brings it.
+const NEEDED: [(&str, &str); 8] = [
+    ("nginx", "nginx-light"),
+    ("curl", "curl"),
+    ("wrk", "wrk"),
+    ("iperf3", "iperf3"),
+    ("dnsmasq", "dnsmasq-base"),
+    ("dig", "bind9-dnsutils"),
+    ("tcpdump", "tcpdump"),
+    ("ping", "iputils-ping"),
+];
+
+/// Services that a package would start on installation are not to run on the developer's
+/// machine: this file tells Debian so. It is taken away again if it is ours.
+const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+/// Installs what is missing.
+///
+/// # Errors
+/// When it cannot be installed; says how to do it by hand.
+pub(crate) fn install() -> Result<()> {
+    let missing: Vec<&str> = NEEDED
+        .iter()
+        .filter(|(program, _)| !is_present(program))
+        .map(|&(_, package)| package)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let list = missing.join(" ");
+    if !is_present("apt-get") {
+        bail!("the lab tests need these programs, and this is no Debian: install {list}");
+    }
+    eprintln!("the lab tests need Debian packages that are not here; installing: {list}");
+    let script = format!(
+        "set -e; export DEBIAN_FRONTEND=noninteractive; \
+         if [ ! -e {POLICY} ]; then \
+             printf '#!/bin/sh\\nexit 101\\n' > {POLICY}; chmod 755 {POLICY}; \
+             trap 'rm -f {POLICY}' EXIT; \
+         fi; \
+         apt-get update -qq; apt-get install -y -qq --no-install-recommends {list}"
+    );
+    let done = privilege::as_root(Path::new("/bin/sh"), "installing packages")?
+        .args(["-c", &script])
+        .stdout(Stdio::null())
+        .status()
+        .context("cannot run apt-get")?;
+    if !done.success() {
+        bail!("installing failed; by hand: apt-get install {list}");
+    }
+    Ok(())
+}
+
+/// Whether a program is there, also in the folders that only root has in its path.
+fn is_present(program: &str) -> bool {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let all = path.split(':').chain(["/usr/sbin", "/sbin", "/usr/local/sbin"]);
+    all.map(|folder| Path::new(folder).join(program)).any(|file| file.is_file())
+        || Command::new(program)
+            .arg("--version")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok()
+}

@@ -1,0 +1,180 @@
+//! The test suites. Each closes with `SUITE: N passed, M failed`.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+
+use crate::cargo::{build_programs, cargo, test_programs};
+use crate::{packages, privilege};
+
+/// A suite by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Suite {
+    /// Formatting, clippy and documentation, warnings denied
+    Lint,
+    /// Unit and property tests of every crate
+    Unit,
+    /// End to end in network namespaces, with real clients and servers (root)
+    Lab,
+}
+
+impl Suite {
+    const ALL: [Suite; 3] = [Suite::Lint, Suite::Unit, Suite::Lab];
+
+    fn name(self) -> &'static str {
+        match self {
+            Suite::Lint => "lint",
+            Suite::Unit => "unit",
+            Suite::Lab => "lab",
+        }
+    }
+}
+
+/// What a suite came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    passed: u32,
+    failed: u32,
+}
+
+impl Tally {
+    fn add(&mut self, other: Tally) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+    }
+
+    fn count(&mut self, passed: bool) {
+        if passed {
+            self.passed += 1;
+        } else {
+            self.failed += 1;
+        }
+    }
+}
+
+/// Runs suites one after the other, all of them when none is named. False when a test failed.
+///
+/// # Errors
+/// When a suite could not be run at all.
+pub(crate) fn run(suites: &[Suite], quick: bool) -> Result<bool> {
+    let suites = if suites.is_empty() { &Suite::ALL[..] } else { suites };
+    let mut lines = Vec::new();
+    let mut good = true;
+    for &suite in suites {
+        let start = Instant::now();
+        eprintln!("== {} ==", suite.name());
+        let tally = match suite {
+            Suite::Lint => lint()?,
+            Suite::Unit => unit(quick)?,
+            Suite::Lab => lab(quick)?,
+        };
+        good &= tally.failed == 0 && tally.passed > 0;
+        let line = format!("{}: {} passed, {} failed", suite.name(), tally.passed, tally.failed);
+        eprintln!("({:.0} s)", start.elapsed().as_secs_f64());
+        println!("{line}");
+        lines.push(line);
+    }
+    if lines.len() > 1 {
+        eprintln!("\nall suites:");
+        lines.iter().for_each(|line| eprintln!("  {line}"));
+    }
+    Ok(good)
+}
+
+fn lint() -> Result<Tally> {
+    let checks: [(&[&str], Option<(&str, &str)>); 3] = [
+        (&["fmt", "--all", "--check"], None),
+        (&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"], None),
+        (
+            &["doc", "--workspace", "--no-deps", "--document-private-items", "--locked"],
+            Some(("RUSTDOCFLAGS", "-D warnings")),
+        ),
+    ];
+    let mut tally = Tally::default();
+    for (arguments, environment) in checks {
+        let mut command = cargo(arguments);
+        command.envs(environment);
+        let passed = command.status().context("cannot run cargo")?.success();
+        eprintln!("cargo {}: {}", arguments[0], if passed { "ok" } else { "FAILED" });
+        tally.count(passed);
+    }
+    Ok(tally)
+}
+
+/// `quick` runs fewer cases of each property.
+fn unit(quick: bool) -> Result<Tally> {
+    let mut command =
+        cargo(&["test", "--workspace", "--exclude", "integration", "--locked", "--no-fail-fast"]);
+    if quick {
+        command.env("PROPTEST_CASES", "32");
+    }
+    let mut tally = follow(&mut command)?;
+    let mut library = cargo(&["test", "--package", "integration", "--lib", "--locked"]);
+    tally.add(follow(&mut library)?);
+    Ok(tally)
+}
+
+/// Runs the test programs of `integration/` as root. `quick` runs those tests only whose names
+/// say so.
+fn lab(quick: bool) -> Result<Tally> {
+    packages::install()?;
+    build_programs()?;
+    let programs = test_programs(&["--release", "--package", "integration", "--test", "*"])?;
+    let mut tally = Tally::default();
+    for (name, program) in programs {
+        eprintln!("-- {name}");
+        let mut command = privilege::as_root(Path::new(&program), "the lab")?;
+        command.args(["--test-threads", "1"]);
+        if quick {
+            command.arg("quick");
+        }
+        tally.add(follow(&mut command)?);
+    }
+    Ok(tally)
+}
+
+/// Runs a test command, shows its output and adds up its closing lines. A command that fails
+/// without a failed test (it did not build, or crashed) counts as one failure.
+fn follow(command: &mut Command) -> Result<Tally> {
+    let mut child = command.stdout(Stdio::piped()).spawn().context("cannot run the tests")?;
+    let mut tally = Tally::default();
+    let output = child.stdout.take().context("the tests have no output")?;
+    for line in BufReader::new(output).lines() {
+        let line = line?;
+        match closing_line(&line) {
+            Some(found) => tally.add(found),
+            None => println!("{line}"),
+        }
+    }
+    if !child.wait()?.success() && tally.failed == 0 {
+        tally.failed = 1;
+    }
+    Ok(tally)
+}
+
+/// Reads `test result: ok. 12 passed; 0 failed; ...`.
+fn closing_line(line: &str) -> Option<Tally> {
+    let rest = line.strip_prefix("test result: ")?;
+    let number = |word: &str| -> Option<u32> {
+        let before = rest.split(word).next()?.trim_end();
+        before.rsplit([' ', '.']).next()?.parse().ok()
+    };
+    Some(Tally { passed: number(" passed")?, failed: number(" failed")? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_closing_line_of_a_test_program_is_understood() {
+        let line =
+            "test result: FAILED. 12 passed; 3 failed; 1 ignored; 0 measured; 0 filtered out";
+        assert_eq!(closing_line(line), Some(Tally { passed: 12, failed: 3 }));
+        assert_eq!(closing_line("test wheel::tests::it_turns ... ok"), None);
+    }
+}
