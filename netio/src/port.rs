@@ -69,3 +69,43 @@ pub trait Port: Send {
     /// Chunks of the pool that this port holds in its rings at the moment.
     fn held(&self) -> usize;
 }
+
+/// A boxed port, for whoever decides at run time which kind it is (and for wrappers around such).
+impl<P: Port + ?Sized> Port for Box<P> {
+    fn describe(&self) -> String {
+        (**self).describe()
+    }
+
+    fn receive(
+        &mut self,
+        pool: &mut Pool,
+        batch: &mut Vec<Frame>,
+        limit: usize,
+    ) -> io::Result<usize> {
+        (**self).receive(pool, batch, limit)
+    }
+
+    fn transmit(&mut self, pool: &mut Pool, frames: &mut Vec<Frame>) -> io::Result<()> {
+        (**self).transmit(pool, frames)
+    }
+
+    fn flush(&mut self, pool: &mut Pool) -> io::Result<()> {
+        (**self).flush(pool)
+    }
+
+    fn completes_checksums(&self) -> bool {
+        (**self).completes_checksums()
+    }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        (**self).readiness()
+    }
+
+    fn counters(&self) -> PortCounters {
+        (**self).counters()
+    }
+
+    fn held(&self) -> usize {
+        (**self).held()
+    }
+}
