@@ -3,6 +3,10 @@
 //! Knows frames, queues and the kernel's interfaces to them. Must not know services, servers,
 //! connections or buckets. The only crate of the workspace with `unsafe` code.
 
+pub mod bpf;
+pub mod ethtool;
+pub mod tun;
+
 mod pool;
 mod port;
 
