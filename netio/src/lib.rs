@@ -11,6 +11,10 @@ pub mod memory;
 mod open_error;
 pub mod packet;
 pub mod pcap;
+pub mod bpf;
+pub mod ethtool;
+pub mod tun;
+
 mod pool;
 mod port;
 mod segment;
