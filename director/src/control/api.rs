@@ -298,6 +298,24 @@ pub struct Refusal {
     pub message: String,
 }
 
+/// Answer to `POST /v1/commands` when every command was carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Applied {
+    /// How many commands that were.
+    pub applied: usize,
+}
+
+/// Answer to `POST /v1/commands` when a command was refused: the refusal and its place. The
+/// commands before it stay carried out, those after it were not looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandRefusal {
+    /// Why.
+    #[serde(flatten)]
+    pub refusal: Refusal,
+    /// Which command of the array, counted from 0.
+    pub index: usize,
+}
+
 /// Kinds of refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -320,6 +338,10 @@ pub enum RefusalKind {
     BadRequest,
     /// Something this version cannot do.
     Unsupported,
+    /// Too many clients at once; worth another try. EAGAIN.
+    Busy,
+    /// The director itself failed, which is a bug in it. EIO.
+    Internal,
 }
 
 impl RefusalKind {
@@ -332,6 +354,8 @@ impl RefusalKind {
             RefusalKind::Invalid | RefusalKind::BadRequest => 22,
             RefusalKind::Range => 34,
             RefusalKind::Unsupported => 95,
+            RefusalKind::Busy => 11,
+            RefusalKind::Internal => 5,
         }
     }
 }

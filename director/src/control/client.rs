@@ -1,0 +1,271 @@
+//! The other end of the control socket, for tools: plain blocking calls. It knows HTTP and the
+//! words of the API; what to print and which exit code to give is the tool's affair.
+
+use std::io::{self, ErrorKind};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::{Method, Request, Response};
+use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
+use tokio::net::UnixStream;
+
+use super::api::{Applied, CommandRefusal, ConnectionView, Refusal, ServiceView, Status, Timeouts};
+use super::operations::Command;
+use super::{ClientError, VERSION_HEADER};
+
+/// How long the director may be silent.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The way to one director. Every call opens a connection of its own, because the director closes
+/// those that idle and a tool may take its time between two calls.
+///
+/// ```no_run
+/// use director::control::{DEFAULT_SOCKET, client::Client};
+///
+/// let mut client = Client::connect(DEFAULT_SOCKET)?;
+/// println!("{} services", client.services()?.len());
+/// # Ok::<(), director::control::ClientError>(())
+/// ```
+#[derive(Debug)]
+pub struct Client {
+    path: PathBuf,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Client {
+    /// The director that listens on `path`, having made sure that there is one.
+    ///
+    /// # Errors
+    /// [`ClientError::NotRunning`], [`ClientError::PermissionDenied`] or [`ClientError::System`].
+    pub fn connect(path: impl AsRef<Path>) -> Result<Client, ClientError> {
+        let path = path.as_ref().to_path_buf();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| ClientError::System {
+                path: path.clone(),
+                error,
+            })?;
+        runtime.block_on(open(&path))?;
+        Ok(Client { path, runtime })
+    }
+
+    /// What the director is and does.
+    ///
+    /// # Errors
+    /// See [`ClientError`]; so for all of these.
+    pub fn status(&mut self) -> Result<Status, ClientError> {
+        self.get("/v1/status")
+    }
+
+    /// All services with their servers, in kernel order.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn services(&mut self) -> Result<Vec<ServiceView>, ClientError> {
+        self.get("/v1/services")
+    }
+
+    /// The timeouts.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn timeouts(&mut self) -> Result<Timeouts, ClientError> {
+        self.get("/v1/timeouts")
+    }
+
+    /// The metrics page.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn metrics(&mut self) -> Result<String, ClientError> {
+        let body = self.exchange(Method::GET, "/metrics", Bytes::new())?;
+        let text = String::from_utf8(body.to_vec());
+        text.map_err(|error| self.odd(None, error.to_string()))
+    }
+
+    /// Carries out `commands` in order and says how many that were. Stops at the first that is
+    /// refused; those before it stay done.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`] names the command by its index.
+    pub fn apply(&mut self, commands: &[Command]) -> Result<usize, ClientError> {
+        let body =
+            serde_json::to_vec(commands).map_err(|error| self.odd(None, error.to_string()))?;
+        let answer = self.exchange(Method::POST, "/v1/commands", Bytes::from(body))?;
+        let Applied { applied } = self.parse(&answer)?;
+        Ok(applied)
+    }
+
+    /// Calls `each` for every connection while the table is being read, in no order; stops when it
+    /// breaks. Neither side ever holds the whole table.
+    ///
+    /// # Errors
+    /// See [`ClientError`]; also when the listing ends before its end.
+    pub fn connections(
+        &mut self,
+        mut each: impl FnMut(ConnectionView) -> ControlFlow<()>,
+    ) -> Result<(), ClientError> {
+        let response = self.send(Method::GET, "/v1/connections", Bytes::new())?;
+        let mut body = self.checked(response)?.into_body();
+        let mut pending: Vec<u8> = Vec::new();
+        loop {
+            let (runtime, path) = (&self.runtime, &self.path);
+            let frame = runtime.block_on(patient(path, body.frame()))?;
+            let Some(frame) = frame else { break };
+            let frame = frame.map_err(|error| broken(path, &error))?;
+            let Ok(bytes) = frame.into_data() else {
+                continue;
+            };
+            pending.extend_from_slice(&bytes);
+            // A frame need not end where a line does.
+            let whole = pending
+                .iter()
+                .rposition(|&byte| byte == b'\n')
+                .map_or(0, |end| end + 1);
+            for line in pending[..whole].split(|&byte| byte == b'\n') {
+                if !line.is_empty() && each(self.parse(line)?).is_break() {
+                    return Ok(());
+                }
+            }
+            pending.drain(..whole);
+        }
+        if pending.is_empty() {
+            Ok(())
+        } else {
+            Err(self.odd(None, "half a line".to_owned()))
+        }
+    }
+
+    fn get<T: DeserializeOwned>(&mut self, path: &str) -> Result<T, ClientError> {
+        let answer = self.exchange(Method::GET, path, Bytes::new())?;
+        self.parse(&answer)
+    }
+
+    fn parse<T: DeserializeOwned>(&self, text: &[u8]) -> Result<T, ClientError> {
+        serde_json::from_slice(text).map_err(|error| self.odd(None, error.to_string()))
+    }
+
+    /// The body of a good answer.
+    fn exchange(&mut self, method: Method, path: &str, body: Bytes) -> Result<Bytes, ClientError> {
+        let response = self.send(method, path, body)?;
+        let response = self.checked(response)?;
+        self.collect(response.into_body())
+    }
+
+    fn collect(&self, body: Incoming) -> Result<Bytes, ClientError> {
+        let body = self.runtime.block_on(patient(&self.path, body.collect()))?;
+        body.map(http_body_util::Collected::to_bytes)
+            .map_err(|error| broken(&self.path, &error))
+    }
+
+    fn send(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<Response<Incoming>, ClientError> {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(HOST, "director")
+            .header(CONTENT_TYPE, "application/json")
+            .body(Full::new(body))
+            .map_err(|error| self.odd(None, error.to_string()))?;
+        let socket = &self.path;
+        self.runtime.block_on(async {
+            let mut sender = open(socket).await?;
+            let response = patient(socket, sender.send_request(request)).await?;
+            response.map_err(|error| broken(socket, &error))
+        })
+    }
+
+    /// Lets a good answer through and turns any other into an error.
+    fn checked(&self, response: Response<Incoming>) -> Result<Response<Incoming>, ClientError> {
+        let director = response.headers().get(VERSION_HEADER);
+        let director =
+            director.map(|version| String::from_utf8_lossy(version.as_bytes()).into_owned());
+        let status = response.status();
+        if director.is_some() && status.is_success() {
+            return Ok(response);
+        }
+        let text = self.collect(response.into_body())?;
+        if director.is_none() {
+            return Err(self.odd(
+                None,
+                format!("HTTP status {status} without {VERSION_HEADER}"),
+            ));
+        }
+        if let Ok(CommandRefusal { refusal, index }) = serde_json::from_slice(&text) {
+            return Err(ClientError::Refused {
+                refusal,
+                index: Some(index),
+            });
+        }
+        match serde_json::from_slice::<Refusal>(&text) {
+            // A path of ours that it does not have: an older or newer director.
+            Ok(refusal) if status.as_u16() == 404 => Err(self.odd(director, refusal.message)),
+            Ok(refusal) => Err(ClientError::Refused {
+                refusal,
+                index: None,
+            }),
+            Err(error) => Err(self.odd(director, format!("HTTP status {status}: {error}"))),
+        }
+    }
+
+    fn odd(&self, director: Option<String>, detail: String) -> ClientError {
+        ClientError::Protocol {
+            path: self.path.clone(),
+            director,
+            detail,
+        }
+    }
+}
+
+async fn open(path: &Path) -> Result<SendRequest<Full<Bytes>>, ClientError> {
+    let stream = patient(path, UnixStream::connect(path)).await?;
+    let stream = stream.map_err(|error| {
+        let path = path.to_path_buf();
+        match error.kind() {
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => ClientError::NotRunning { path },
+            ErrorKind::PermissionDenied => ClientError::PermissionDenied { path },
+            _ => ClientError::System { path, error },
+        }
+    })?;
+    let handshake = http1::handshake(TokioIo::new(stream)).await;
+    let (sender, connection) = handshake.map_err(|error| broken(path, &error))?;
+    // Its errors reach the caller through the request that they spoil.
+    tokio::spawn(async move { drop(connection.await) });
+    Ok(sender)
+}
+
+async fn patient<F: Future>(path: &Path, work: F) -> Result<F::Output, ClientError> {
+    let outcome = tokio::time::timeout(PATIENCE, work).await;
+    outcome.map_err(|_| ClientError::NoAnswer {
+        path: path.to_path_buf(),
+        seconds: PATIENCE.as_secs(),
+    })
+}
+
+fn broken(path: &Path, error: &hyper::Error) -> ClientError {
+    let path = path.to_path_buf();
+    if error.is_parse() {
+        let detail = format!("no HTTP: {error}");
+        return ClientError::Protocol {
+            path,
+            director: None,
+            detail,
+        };
+    }
+    ClientError::System {
+        path,
+        error: io::Error::other(error.to_string()),
+    }
+}

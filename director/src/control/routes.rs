@@ -1,0 +1,196 @@
+//! Which path does what. It knows the words of the API and the trait behind it; how answers are
+//! put into HTTP is in `replies`, who may connect is in `server`.
+//!
+//! Everything asked of [`Operations`] runs on a blocking thread: the runtime that also drives
+//! netlink, health checks and timers is never held up by a large table or a large request.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Body, Incoming};
+use hyper::{Method, Request, StatusCode};
+
+use super::api::{Applied, CommandRefusal, Refusal, RefusalKind};
+use super::metrics;
+use super::operations::{Command, Operations};
+use super::replies::{self, Reply, ReplyBody};
+use super::server::Limits;
+use super::stream::ConnectionStream;
+
+/// Every path with its method and what it is for. The answer to an unknown path is made of it.
+pub(super) const PATHS: &[(&str, &str, &str)] = &[
+    ("GET", "/v1/status", "what the director is and does"),
+    (
+        "GET",
+        "/v1/services",
+        "services with their servers and counters",
+    ),
+    (
+        "POST",
+        "/v1/commands",
+        "changes: a JSON array of commands, carried out in order",
+    ),
+    ("GET", "/v1/timeouts", "the tcp, tcp_fin and udp timeouts"),
+    (
+        "GET",
+        "/v1/connections",
+        "the connection table, one JSON object per line",
+    ),
+    ("GET", "/metrics", "counters for Prometheus"),
+];
+
+/// What all requests share.
+pub(super) struct Shared {
+    pub(super) operations: Arc<dyn Operations>,
+    pub(super) limits: Limits,
+    /// Held while a request's commands are carried out, so that two requests do not mix.
+    pub(super) turn: Mutex<()>,
+}
+
+/// Answers one request, whatever it is.
+pub(super) async fn answer(
+    request: Request<Incoming>,
+    shared: Arc<Shared>,
+) -> Result<Reply, Infallible> {
+    let path = request.uri().path().to_owned();
+    let Some((method, known, _)) = PATHS.iter().copied().find(|(_, known, _)| *known == path)
+    else {
+        return Ok(unknown_path(&path));
+    };
+    if request.method().as_str() != method {
+        return Ok(replies::wrong_method(known, method));
+    }
+    debug_assert!(matches!(*request.method(), Method::GET | Method::POST));
+    Ok(match known {
+        "/v1/status" => {
+            let status = ask(&shared, |operations| operations.status()).await;
+            status.map_or_else(failed, |status| replies::json(StatusCode::OK, &status))
+        }
+        "/v1/services" => {
+            // Written on the blocking thread as well: there may be thousands.
+            let reply = ask(&shared, |operations| {
+                replies::json(StatusCode::OK, &operations.services())
+            });
+            reply.await.unwrap_or_else(failed)
+        }
+        "/v1/timeouts" => {
+            let timeouts = ask(&shared, |operations| operations.timeouts()).await;
+            timeouts.map_or_else(failed, |timeouts| replies::json(StatusCode::OK, &timeouts))
+        }
+        "/v1/connections" => {
+            let body = ConnectionStream::new(Arc::clone(&shared.operations));
+            let body = ReplyBody::Connections(body);
+            replies::reply(StatusCode::OK, "application/x-ndjson", body)
+        }
+        "/v1/commands" => commands(request.into_body(), shared).await,
+        _ => {
+            let text = ask(&shared, |operations| {
+                metrics::text(&operations.status(), &operations.services())
+            });
+            let text = text.await;
+            text.map_or_else(failed, |text| replies::text(metrics::CONTENT_TYPE, text))
+        }
+    })
+}
+
+/// Asks the director something off the runtime's thread. The error is a panic over there.
+async fn ask<T: Send + 'static>(
+    shared: &Arc<Shared>,
+    question: impl FnOnce(&dyn Operations) -> T + Send + 'static,
+) -> Result<T, tokio::task::JoinError> {
+    let operations = Arc::clone(&shared.operations);
+    tokio::task::spawn_blocking(move || question(&*operations)).await
+}
+
+fn failed(error: tokio::task::JoinError) -> Reply {
+    tracing::error!(%error, "a control request failed inside the director");
+    let message = "the director failed while it answered; its log says more".to_owned();
+    let status = replies::status_of(RefusalKind::Internal);
+    replies::refuse(status, RefusalKind::Internal, message)
+}
+
+fn unknown_path(path: &str) -> Reply {
+    let mut message = format!("no such path: {path}. There are");
+    for (place, (method, known, purpose)) in PATHS.iter().enumerate() {
+        let comma = if place == 0 { ' ' } else { ';' };
+        let blank = if place == 0 { "" } else { " " };
+        message.push_str(&format!("{comma}{blank}{method} {known} ({purpose})"));
+    }
+    replies::refuse(StatusCode::NOT_FOUND, RefusalKind::BadRequest, message)
+}
+
+async fn commands(body: Incoming, shared: Arc<Shared>) -> Reply {
+    let body = match receive(body, &shared.limits).await {
+        Ok(body) => body,
+        Err(reply) => return *reply,
+    };
+    // A client that goes away does not stop what it has asked for half way: the blocking thread
+    // runs to its end whether or not anybody waits for it.
+    let work = tokio::task::spawn_blocking(move || {
+        let commands = match serde_json::from_slice::<Vec<Command>>(&body) {
+            Ok(commands) => commands,
+            Err(error) => return bad_json(&error),
+        };
+        let _turn = shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        carry_out(&*shared.operations, commands)
+    });
+    work.await.unwrap_or_else(failed)
+}
+
+fn carry_out(operations: &dyn Operations, commands: Vec<Command>) -> Reply {
+    let applied = commands.len();
+    for (index, command) in commands.into_iter().enumerate() {
+        if let Err(refusal) = operations.apply(command) {
+            let status = replies::status_of(refusal.error);
+            return replies::json(status, &CommandRefusal { refusal, index });
+        }
+    }
+    replies::json(StatusCode::OK, &Applied { applied })
+}
+
+/// `serde_json` puts line and column at the end of what it says.
+fn bad_json(error: &serde_json::Error) -> Reply {
+    let message = format!("the body is not a JSON array of commands: {error}");
+    let refusal = Refusal {
+        error: RefusalKind::BadRequest,
+        message,
+    };
+    replies::json(StatusCode::BAD_REQUEST, &refusal)
+}
+
+async fn receive(body: Incoming, limits: &Limits) -> Result<Bytes, Box<Reply>> {
+    let too_long = || {
+        let message = format!("the body is longer than {} bytes", limits.body);
+        let status = StatusCode::PAYLOAD_TOO_LARGE;
+        Box::new(replies::refuse(status, RefusalKind::BadRequest, message))
+    };
+    if body.size_hint().lower() > limits.body as u64 {
+        return Err(too_long());
+    }
+    let collected = Limited::new(body, limits.body).collect();
+    match tokio::time::timeout(limits.body_time, collected).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_long()),
+        Ok(Err(error)) => {
+            let message = format!("the body broke off: {error}");
+            let status = StatusCode::BAD_REQUEST;
+            Err(Box::new(replies::refuse(
+                status,
+                RefusalKind::BadRequest,
+                message,
+            )))
+        }
+        Err(_) => {
+            let seconds = limits.body_time.as_secs();
+            let message = format!("the body did not arrive within {seconds} s");
+            let status = StatusCode::REQUEST_TIMEOUT;
+            Err(Box::new(replies::refuse(
+                status,
+                RefusalKind::BadRequest,
+                message,
+            )))
+        }
+    }
+}
