@@ -1,0 +1,150 @@
+//! The configuration file: TOML, one file for both modes.
+//!
+//! Knows the grammar of the file and what makes no sense in it. Must not know the running director:
+//! what comes out is a value, and a file with anything wrong in it yields no value at all but the
+//! list of everything that is wrong, each with its line, its key and its remedy.
+//!
+//! The file is walked by hand over `toml`'s spanned tree rather than deserialised, because a
+//! derived deserialiser stops at the first fault and cannot say which of two lines contradict.
+//! Every key is documented in `docs/configuration.md`; a test holds that page to the code.
+
+mod address;
+mod duration;
+mod fields;
+mod problem;
+mod scheduling;
+mod server;
+mod service;
+mod settings;
+mod spelling;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use crate::control::api::{ServerSpec, ServiceSpec};
+pub use problem::{ConfigError, Problem};
+pub use scheduling::KERNEL_SCHEDULERS;
+
+/// Which of its two shapes the director takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// One machine forwards for all.
+    Dispatcher,
+    /// Every node filters the flooded traffic.
+    Nlb,
+}
+
+/// How packets are taken from an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Io {
+    /// The best that works: zero-copy, copy, generic, AF_PACKET.
+    Auto,
+    /// AF_XDP with zero-copy, or fail.
+    ZeroCopy,
+    /// AF_XDP in copy mode on a native XDP program, or fail.
+    Copy,
+    /// AF_XDP on generic XDP, or fail.
+    Generic,
+    /// AF_PACKET.
+    Packet,
+}
+
+/// A service and its servers as the file declares them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeclaredService {
+    /// The service.
+    pub service: ServiceSpec,
+    /// Its servers in the order of the file.
+    pub servers: Vec<ServerSpec>,
+}
+
+/// The whole file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// `mode`
+    pub mode: Mode,
+    /// `interfaces`: where packets come in and go out.
+    pub interfaces: Vec<String>,
+    /// `io`
+    pub io: Io,
+    /// `workers`: packet threads; `None` = one per queue, at most one per core.
+    pub workers: Option<usize>,
+    /// `ring_size`: descriptors per ring, a power of two, 64..=32768; default 2048.
+    pub ring_size: u32,
+    /// `frames`: chunks of packet memory per worker; `None` = enough for all rings.
+    pub frames: Option<u32>,
+    /// `own_addresses`: put the VIPs on an interface and take them away again.
+    pub own_addresses: bool,
+    /// `control`: path of the control socket.
+    pub control: PathBuf,
+    /// `timeouts = { tcp = "15m", tcp_fin = "2m", udp = "5m" }`; `None` = the kernel's defaults
+    pub timeouts: Option<crate::control::api::Timeouts>,
+    /// `max_connections`: most connections in the table; default 1048576.
+    pub max_connections: usize,
+    /// `[[service]]`
+    pub services: Vec<DeclaredService>,
+}
+
+/// Reads and parses the file at `path`.
+///
+/// # Errors
+/// When the file cannot be read, or anything in it is wrong; then nothing of it counts.
+pub fn load(path: &Path) -> Result<Config, ConfigError> {
+    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
+        path: path.to_path_buf(),
+        source,
+    })?;
+    parse(&text, &path.display().to_string())
+}
+
+/// Parses the text of a file called `name` (used in error texts only).
+///
+/// # Errors
+/// Everything that is wrong in it, at once, in the order of the lines.
+///
+/// ```
+/// let config = director::config::parse(
+///     r#"
+///     interfaces = ["eth0"]
+///     [[service]]
+///     listen = "192.0.2.10:80/tcp"
+///     forwarding = "nat"
+///         [[service.server]]
+///         address = "10.0.0.11:8080"
+///     "#,
+///     "example.toml",
+/// )?;
+/// assert_eq!(config.services[0].service.scheduler, "wlc");
+///
+/// let error = director::config::parse("interfaces = []", "example.toml").unwrap_err();
+/// assert!(error.to_string().starts_with("example.toml:1:14: interfaces: "));
+/// # Ok::<(), director::config::ConfigError>(())
+/// ```
+pub fn parse(text: &str, name: &str) -> Result<Config, ConfigError> {
+    parse_with(text, name, &scheduling::known())
+}
+
+/// [`parse`] against a given list of scheduler names: tests must not depend on which schedulers
+/// happen to be linked in.
+fn parse_with(text: &str, name: &str, schedulers: &[&str]) -> Result<Config, ConfigError> {
+    let (document, faults) = toml::de::DeTable::parse_recoverable(text);
+    let mut report = problem::Report::new(text);
+    let place = |fault: &&toml::de::Error| fault.span().map_or(0, |span| span.start);
+    if let Some(fault) = faults.iter().min_by_key(place) {
+        // What the recovery makes of a broken text, and all that the parser finds wrong after the
+        // first slip, are mostly problems that are not there.
+        report.syntax(fault);
+        return Err(report.into_error(name));
+    }
+    let root = fields::Fields::root(&document, settings::KEYS, &mut report);
+    let settings = settings::read(&root, &mut report);
+    let services = service::read_all(&root, schedulers, &mut report);
+    match settings {
+        Some(settings) if report.is_clean() => Ok(Config {
+            services,
+            ..settings
+        }),
+        _ => Err(report.into_error(name)),
+    }
+}

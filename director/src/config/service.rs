@@ -1,0 +1,213 @@
+//! `[[service]]`.
+
+use std::collections::HashMap;
+
+use super::fields::Fields;
+use super::problem::Report;
+use super::{DeclaredService, address, scheduling, server};
+use crate::control::api::{Persistence, Protocol, ServiceKey, ServiceSpec};
+
+/// Keys of a service.
+pub(super) const KEYS: &[&str] = &[
+    "listen",
+    "fwmark",
+    "family",
+    "scheduler",
+    "scheduler_flags",
+    "persistence",
+    "one_packet",
+    "forwarding",
+    "server",
+];
+
+/// Keys of `persistence`.
+pub(super) const PERSISTENCE: &[&str] = &["timeout", "prefix", "engine"];
+
+/// 31 days, `IP_VS_SVC`'s limit as `ipvsadm -p` checks it.
+const LONGEST_PERSISTENCE: u32 = 31 * 86_400;
+
+/// What `ipvsadm -p` without a number means.
+const DEFAULT_PERSISTENCE: u32 = 360;
+
+/// All services in the order of the file; those with a problem are left out (the report has it).
+pub(super) fn read_all(
+    root: &Fields<'_>,
+    schedulers: &[&str],
+    report: &mut Report<'_>,
+) -> Vec<DeclaredService> {
+    let Some(field) = root.get("service") else {
+        return Vec::new();
+    };
+    let example = "[[service]] on a line of its own, then the service's keys";
+    let mut lines: HashMap<ServiceKey, usize> = HashMap::new();
+    let mut services = Vec::new();
+    for item in field.items(example, report).unwrap_or_default() {
+        let Some(fields) = item.table(KEYS, example, report) else {
+            continue;
+        };
+        let key = key(&fields, report);
+        if let (Some(key), Some(listen)) = (key, fields.get("listen")) {
+            let line = report.line(listen.offset());
+            if let Some(first) = lines.insert(key, line) {
+                lines.insert(key, first);
+                listen.wrong(
+                    format!("the service of line {first} listens there already"),
+                    format!("change lines {first} and {line} so that they differ, or put all servers under one of them"),
+                    report,
+                );
+            }
+        }
+        services.extend(read(&fields, key, schedulers, report));
+    }
+    services
+}
+
+fn read(
+    fields: &Fields<'_>,
+    key: Option<ServiceKey>,
+    schedulers: &[&str],
+    report: &mut Report<'_>,
+) -> Option<DeclaredService> {
+    let scheduler = scheduling::scheduler(fields, schedulers, report);
+    let flags = scheduling::flags(fields, &scheduler, report);
+    let persistence = persistence(fields, key, report);
+    let one_packet = one_packet(fields, key, report);
+    let servers = server::read_all(fields, key, report);
+    let key = key?;
+    if let ServiceKey::Address { address, .. } = key
+        && address.port() == 0
+        && fields.get("persistence").is_none()
+        && let Some(listen) = fields.get("listen")
+    {
+        listen.wrong(
+            "port 0 is any port, and only a persistent service can take it",
+            "give a port, or add persistence = \"6m\" so that a client's connections stay together",
+            report,
+        );
+    }
+    Some(DeclaredService {
+        service: ServiceSpec {
+            key,
+            scheduler,
+            flags,
+            persistence,
+            one_packet,
+        },
+        servers,
+    })
+}
+
+/// What names the service: `listen`, or `fwmark` with `family`.
+fn key(fields: &Fields<'_>, report: &mut Report<'_>) -> Option<ServiceKey> {
+    let mark = fields.get("fwmark");
+    let family = fields.get("family");
+    let listen = fields.get("listen");
+    if let Some(mark) = &mark {
+        if listen.is_some() {
+            mark.wrong(
+                "a service has either listen or fwmark",
+                "remove one of the two",
+                report,
+            );
+        }
+        let number = mark.integer(1..=i64::from(u32::MAX), "", report);
+        if let Some(family) = &family {
+            family.word(&[("ipv4", false), ("ipv6", true)], report);
+        }
+        if number.is_some() {
+            mark.wrong(
+                "services by firewall mark come with a later version: nothing sets marks on packets that the kernel has not seen yet",
+                "name the service by listen = \"192.0.2.10:80/tcp\"",
+                report,
+            );
+        }
+        return None;
+    }
+    if let Some(family) = family {
+        family.wrong(
+            "family belongs to a service by fwmark",
+            "remove it: the address in listen says which family it is",
+            report,
+        );
+    }
+    let Some(listen) = listen else {
+        fields.missing("listen", "add listen = \"192.0.2.10:80/tcp\"", report);
+        return None;
+    };
+    let (protocol, address) = address::listen(&listen, report)?;
+    Some(ServiceKey::Address { protocol, address })
+}
+
+/// `persistence = "5m"` or `persistence = { timeout = "5m", prefix = 24 }`.
+fn persistence(
+    fields: &Fields<'_>,
+    key: Option<ServiceKey>,
+    report: &mut Report<'_>,
+) -> Option<Persistence> {
+    let field = fields.get("persistence")?;
+    // Without a key the family is not known; then the wider range avoids a false alarm.
+    let widest = if key.is_none_or(|key| key.is_ipv6()) {
+        128
+    } else {
+        32
+    };
+    if !field.is_table() {
+        let timeout = field.seconds(1..=LONGEST_PERSISTENCE, report)?;
+        return Some(Persistence {
+            timeout,
+            prefix: widest,
+            engine: None,
+        });
+    }
+    let table = field.table(PERSISTENCE, "{ timeout = \"5m\", prefix = 24 }", report)?;
+    let timeout = match table.get("timeout") {
+        Some(timeout) => timeout.seconds(1..=LONGEST_PERSISTENCE, report),
+        None => Some(DEFAULT_PERSISTENCE),
+    };
+    let prefix = match table.get("prefix") {
+        Some(prefix) => {
+            let meaning = ": how many leading bits of its address name a client";
+            prefix.integer(1..=i64::from(widest), meaning, report)
+        }
+        None => Some(i64::from(widest)),
+    };
+    let mut engine = None;
+    if let Some(field) = table.get("engine") {
+        field.word(&[("sip", ())], report)?;
+        engine = Some("sip".to_owned());
+        if protocol(key).is_some_and(|protocol| protocol != Protocol::Udp) {
+            field.wrong(
+                "the sip engine reads UDP datagrams only",
+                "listen on /udp, or remove engine",
+                report,
+            );
+        }
+    }
+    Some(Persistence {
+        timeout: timeout?,
+        prefix: u8::try_from(prefix?).ok()?,
+        engine,
+    })
+}
+
+fn one_packet(fields: &Fields<'_>, key: Option<ServiceKey>, report: &mut Report<'_>) -> bool {
+    let Some(field) = fields.get("one_packet") else {
+        return false;
+    };
+    let one_packet = field.boolean(report).unwrap_or(false);
+    if one_packet && protocol(key).is_some_and(|protocol| protocol != Protocol::Udp) {
+        field.wrong(
+            "scheduling each packet by itself is for UDP only",
+            "remove one_packet, or listen on /udp",
+            report,
+        );
+    }
+    one_packet
+}
+
+fn protocol(key: Option<ServiceKey>) -> Option<Protocol> {
+    match key? {
+        ServiceKey::Address { protocol, .. } => Some(protocol),
+        ServiceKey::Fwmark { .. } => None,
+    }
+}

@@ -1,0 +1,214 @@
+//! The keys at the top of the file: everything but the services.
+
+use super::fields::{Field, Fields};
+use super::problem::Report;
+use super::{Config, Io, Mode};
+use crate::control::DEFAULT_SOCKET;
+use crate::control::api::Timeouts;
+
+/// All keys at the top of the file.
+pub(super) const KEYS: &[&str] = &[
+    "mode",
+    "interfaces",
+    "io",
+    "workers",
+    "ring_size",
+    "frames",
+    "own_addresses",
+    "control",
+    "max_connections",
+    "timeouts",
+    "service",
+];
+
+/// Keys of `timeouts`.
+pub(super) const TIMEOUTS: &[&str] = &["tcp", "tcp_fin", "udp"];
+
+const MODES: &[(&str, Mode)] = &[("dispatcher", Mode::Dispatcher), ("nlb", Mode::Nlb)];
+
+const IO: &[(&str, Io)] = &[
+    ("auto", Io::Auto),
+    ("zero-copy", Io::ZeroCopy),
+    ("copy", Io::Copy),
+    ("generic", Io::Generic),
+    ("packet", Io::Packet),
+];
+
+/// The kernel's timeouts (`ipvsadm -L --timeout`), seconds.
+const KERNEL_TIMEOUTS: Timeouts = Timeouts {
+    tcp: 900,
+    tcp_fin: 120,
+    udp: 300,
+};
+
+/// The kernel refuses timeouts above INT_MAX/HZ; this is that limit at the usual HZ of 1000.
+const LONGEST_TIMEOUT: u32 = 2_147_483;
+
+/// Longest name of an interface: IFNAMSIZ without the final zero.
+const LONGEST_INTERFACE_NAME: usize = 15;
+
+const INTERFACES: &str = "interfaces = [\"eth0\"], the names that `ip link` shows";
+
+/// Reads everything but the services; `None` only when a key that has no default is missing or
+/// wrong. Every problem is in the report.
+pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config> {
+    let mode = word(root, "mode", MODES, Mode::Dispatcher, report);
+    let io = word(root, "io", IO, Io::Auto, report);
+    let workers = integer(root, "workers", 1, 1024, " packet threads", report);
+    let ring_size = ring_size(root, report);
+    let frames = frames(root, ring_size, report);
+    let max_connections = integer(root, "max_connections", 1, 1 << 30, "", report);
+    let own_addresses = root
+        .get("own_addresses")
+        .and_then(|field| field.boolean(report));
+    let control = control(root, report);
+    let timeouts = timeouts(root, report);
+    let interfaces = interfaces(root, report)?;
+    Some(Config {
+        mode,
+        interfaces,
+        io,
+        workers: workers.map(|workers| workers as usize),
+        ring_size,
+        frames,
+        own_addresses: own_addresses.unwrap_or(false),
+        control: control.into(),
+        timeouts,
+        max_connections: max_connections.map_or(1 << 20, |most| most as usize),
+        services: Vec::new(),
+    })
+}
+
+fn word<T: Copy>(
+    root: &Fields<'_>,
+    key: &str,
+    words: &[(&'static str, T)],
+    default: T,
+    report: &mut Report<'_>,
+) -> T {
+    root.get(key)
+        .and_then(|field| field.word(words, report))
+        .unwrap_or(default)
+}
+
+/// A number that fits 32 bits, when the key is there and right.
+fn integer(
+    root: &Fields<'_>,
+    key: &str,
+    low: u32,
+    high: u32,
+    meaning: &str,
+    report: &mut Report<'_>,
+) -> Option<u32> {
+    let value = root
+        .get(key)?
+        .integer(i64::from(low)..=i64::from(high), meaning, report)?;
+    u32::try_from(value).ok()
+}
+
+fn ring_size(root: &Fields<'_>, report: &mut Report<'_>) -> u32 {
+    const DEFAULT: u32 = 2048;
+    let meaning = ", a power of two";
+    let Some(size) = integer(root, "ring_size", 64, 32_768, meaning, report) else {
+        return DEFAULT;
+    };
+    if !size.is_power_of_two() {
+        if let Some(field) = root.get("ring_size") {
+            let above = size.next_power_of_two();
+            field.wrong(
+                format!("{size} is not a power of two"),
+                format!("rings are powers of two; write {} or {above}", above / 2),
+                report,
+            );
+        }
+        return DEFAULT;
+    }
+    size
+}
+
+fn frames(root: &Fields<'_>, ring_size: u32, report: &mut Report<'_>) -> Option<u32> {
+    let frames = integer(root, "frames", 64, 1 << 22, " per worker", report)?;
+    if frames < ring_size {
+        root.get("frames")?.wrong(
+            format!("{frames} frames cannot fill a ring of {ring_size}"),
+            "give at least ring_size, better four times as many, or leave frames out",
+            report,
+        );
+    }
+    Some(frames)
+}
+
+fn control(root: &Fields<'_>, report: &mut Report<'_>) -> String {
+    let Some(field) = root.get("control") else {
+        return DEFAULT_SOCKET.to_owned();
+    };
+    let Some(path) = field.text("the path of the socket in quotes", report) else {
+        return DEFAULT_SOCKET.to_owned();
+    };
+    // A socket's path must fit sockaddr_un; without this the bind fails long after the parse.
+    if !path.starts_with('/') || path.len() > 107 || path.contains('\0') {
+        field.wrong(
+            format!("{path:?} cannot be the path of a socket"),
+            format!("give an absolute path of at most 107 bytes, such as {DEFAULT_SOCKET}"),
+            report,
+        );
+    }
+    path.to_owned()
+}
+
+fn timeouts(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Timeouts> {
+    let example = "timeouts = { tcp = \"15m\", tcp_fin = \"2m\", udp = \"5m\" }";
+    let fields = root.get("timeouts")?.table(TIMEOUTS, example, report)?;
+    let mut seconds = |key, default| {
+        fields
+            .get(key)
+            .and_then(|field: Field<'_>| field.seconds(1..=LONGEST_TIMEOUT, report))
+            .unwrap_or(default)
+    };
+    Some(Timeouts {
+        tcp: seconds("tcp", KERNEL_TIMEOUTS.tcp),
+        tcp_fin: seconds("tcp_fin", KERNEL_TIMEOUTS.tcp_fin),
+        udp: seconds("udp", KERNEL_TIMEOUTS.udp),
+    })
+}
+
+fn interfaces(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Vec<String>> {
+    let Some(field) = root.get("interfaces") else {
+        root.missing("interfaces", format!("write {INTERFACES}"), report);
+        return None;
+    };
+    let items = field.items(INTERFACES, report)?;
+    if items.is_empty() {
+        field.wrong("names no interface", format!("write {INTERFACES}"), report);
+        return None;
+    }
+    let mut names: Vec<String> = Vec::new();
+    for item in &items {
+        let Some(name) = item.text("the interface's name in quotes", report) else {
+            continue;
+        };
+        // The rule of the kernel's dev_valid_name().
+        let possible = !name.is_empty()
+            && name.len() <= LONGEST_INTERFACE_NAME
+            && name != "."
+            && name != ".."
+            && !name.contains(|letter: char| {
+                letter == '/' || letter == ':' || letter.is_whitespace() || letter == '\0'
+            });
+        if !possible {
+            item.wrong(
+                format!("{name:?} cannot be the name of an interface"),
+                "give a name that `ip link` shows, at most 15 bytes",
+                report,
+            );
+        } else if names.iter().any(|known| known == name) {
+            item.wrong(
+                format!("{name:?} is listed twice"),
+                "list each interface once",
+                report,
+            );
+        }
+        names.push(name.to_owned());
+    }
+    Some(names)
+}

@@ -1,0 +1,77 @@
+//! Whatever lies in the file: an answer, never a panic.
+
+use proptest::prelude::*;
+
+use super::parse;
+
+const SAMPLE: &str = include_str!("../../../../examples/switchyard.toml");
+
+const FULL: &str = r#"
+mode = "nlb"
+interfaces = ["eth0"]
+io = "packet"
+timeouts = { tcp = "15m", tcp_fin = 120, udp = "5m" }
+[[service]]
+listen = "[2001:db8::10]:53/udp"
+scheduler = "mh"
+scheduler_flags = ["mh-port", "flag-1"]
+persistence = { timeout = "5m", prefix = 64, engine = "sip" }
+one_packet = true
+[[service.server]]
+address = "10.0.0.11"
+forwarding = "tunnel"
+tunnel = { type = "gue", port = 5555, checksum = "remcsum" }
+weight = 3
+upper_threshold = 10
+lower_threshold = 5
+"#;
+
+/// Pieces that the grammar looks at, so that random texts get past its first checks.
+fn piece() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just("[[service]]\n".to_owned()),
+        Just("[[service.server]]\n".to_owned()),
+        Just("service = [1, {}]\n".to_owned()),
+        Just("[service]\nserver = 1\n".to_owned()),
+        ("(listen|address|weight|persistence|tunnel|scheduler|scheduler_flags|forwarding|interfaces|fwmark|timeouts|control|ring_size|frames)",
+         "(\"[0-9a-f:./\\[\\]a-z]{0,20}\"|-?[0-9]{1,22}|true|\\[\\]|\\[\"x\", 1\\]|\\{\\}|\\{ type = \"gue\" \\}|1\\.5|1979-05-27|0x[0-9a-f]{1,40}|nan)")
+            .prop_map(|(key, value)| format!("{key} = {value}\n")),
+        any::<String>(),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn random_text_never_panics(text in any::<String>()) {
+        let _ = parse(&text);
+    }
+
+    #[test]
+    fn random_statements_never_panic(pieces in prop::collection::vec(piece(), 0..12)) {
+        let _ = parse(&pieces.concat());
+    }
+
+    #[test]
+    fn mutated_samples_never_panic_and_name_a_line_that_exists(
+        full in any::<bool>(),
+        cuts in prop::collection::vec((any::<prop::sample::Index>(), 0usize..12, "[ -~\n]{0,6}"), 1..6),
+    ) {
+        let mut text: Vec<char> = if full { FULL } else { SAMPLE }.chars().collect();
+        for (at, remove, insert) in cuts {
+            let at = at.index(text.len() + 1);
+            let end = (at + remove).min(text.len());
+            text.splice(at..end, insert.chars());
+        }
+        let text: String = text.into_iter().collect();
+        if let Err(error) = parse(&text) {
+            for problem in error.problems() {
+                prop_assert!(problem.line <= text.matches('\n').count() + 1);
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_cut_short_never_panics(at in 0..FULL.len()) {
+        let _ = parse(&FULL[..at]);
+    }
+}

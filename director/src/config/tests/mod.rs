@@ -1,0 +1,13 @@
+//! Tests of the whole file: what right files mean, what wrong files are told, and that no text
+//! whatever makes the parser panic.
+
+mod arbitrary;
+mod right;
+mod wrong;
+
+use super::{Config, ConfigError, KERNEL_SCHEDULERS, parse_with};
+
+/// Parses a text against the kernel's schedulers, whichever are linked in.
+fn parse(text: &str) -> Result<Config, ConfigError> {
+    parse_with(text, "switchyard.toml", KERNEL_SCHEDULERS)
+}

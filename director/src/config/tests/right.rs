@@ -1,0 +1,198 @@
+//! What right files mean.
+
+use super::parse;
+use crate::config::{Config, Io, Mode};
+use crate::control::DEFAULT_SOCKET;
+use crate::control::api::{
+    Forwarding, Persistence, Protocol, ServiceKey, Timeouts, Tunnel, TunnelChecksum,
+};
+
+const SAMPLE: &str = include_str!("../../../../examples/switchyard.toml");
+const PAGE: &str = include_str!("../../../../docs/configuration.md");
+
+fn right(text: &str) -> Config {
+    parse(text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn the_sample_is_a_working_configuration() {
+    let config = right(SAMPLE);
+    assert_eq!(config.mode, Mode::Dispatcher);
+    assert_eq!(config.interfaces, ["eth0", "eth1"]);
+    assert!(config.services.len() >= 3);
+    assert!(
+        config
+            .services
+            .iter()
+            .all(|service| !service.servers.is_empty())
+    );
+}
+
+#[test]
+fn a_file_with_interfaces_only_has_the_documented_defaults() {
+    let config = right("interfaces = [\"eth0\"]");
+    assert_eq!(
+        config,
+        Config {
+            mode: Mode::Dispatcher,
+            interfaces: vec!["eth0".to_owned()],
+            io: Io::Auto,
+            workers: None,
+            ring_size: 2048,
+            frames: None,
+            own_addresses: false,
+            control: DEFAULT_SOCKET.into(),
+            timeouts: None,
+            max_connections: 1_048_576,
+            services: Vec::new(),
+        }
+    );
+}
+
+#[test]
+fn every_setting_reaches_the_configuration() {
+    let config = right(
+        r#"
+        mode = "nlb"
+        interfaces = ["eth0", "bond0.17"]
+        io = "zero-copy"
+        workers = 3
+        ring_size = 4096
+        frames = 16384
+        own_addresses = true
+        control = "/tmp/control.sock"
+        max_connections = 100
+        timeouts = { tcp = "1h", udp = 30 }
+        "#,
+    );
+    assert_eq!(config.mode, Mode::Nlb);
+    assert_eq!(config.interfaces, ["eth0", "bond0.17"]);
+    assert_eq!(config.io, Io::ZeroCopy);
+    assert_eq!(config.workers, Some(3));
+    assert_eq!((config.ring_size, config.frames), (4096, Some(16_384)));
+    assert!(config.own_addresses);
+    assert_eq!(config.control.to_str(), Some("/tmp/control.sock"));
+    assert_eq!(config.max_connections, 100);
+    // A key that is left out keeps the kernel's value; 0 would mean "leave as it is".
+    let timeouts = Timeouts {
+        tcp: 3600,
+        tcp_fin: 120,
+        udp: 30,
+    };
+    assert_eq!(config.timeouts, Some(timeouts));
+}
+
+#[test]
+fn every_key_of_a_service_reaches_its_specification() {
+    let config = right(
+        r#"
+        interfaces = ["eth0"]
+        [[service]]
+        listen = "[2001:db8::10]:53/udp"
+        scheduler = "mh"
+        scheduler_flags = ["mh-port", "mh-fallback", "flag-3"]
+        persistence = { timeout = "5m", prefix = 64 }
+        one_packet = true
+        [[service]]
+        listen = "192.0.2.10:0/sctp"
+        persistence = "90s"
+        "#,
+    );
+    let first = &config.services[0].service;
+    let address = "[2001:db8::10]:53".parse().unwrap();
+    let protocol = Protocol::Udp;
+    assert_eq!(first.key, ServiceKey::Address { protocol, address });
+    assert_eq!((first.scheduler.as_str(), first.flags), ("mh", 0x38));
+    assert!(first.one_packet);
+    let persistence = Persistence {
+        timeout: 300,
+        prefix: 64,
+        engine: None,
+    };
+    assert_eq!(first.persistence, Some(persistence));
+    let second = &config.services[1].service;
+    assert_eq!(second.scheduler, "wlc");
+    let persistence = second.persistence.clone().unwrap();
+    assert_eq!((persistence.timeout, persistence.prefix), (90, 32));
+}
+
+#[test]
+fn servers_take_port_and_forwarding_from_their_service_unless_they_have_their_own() {
+    let config = right(
+        r#"
+        interfaces = ["eth0"]
+        [[service]]
+        listen = "192.0.2.10:80/tcp"
+        forwarding = "direct"
+            [[service.server]]
+            address = "10.0.0.11"
+            [[service.server]]
+            address = "10.0.0.12:8080"
+            forwarding = "nat"
+            weight = 0
+            upper_threshold = 100
+            lower_threshold = 60
+            [[service.server]]
+            address = "[2001:db8::13]"
+            forwarding = "tunnel"
+            tunnel = { type = "gue", port = 5555, checksum = "remcsum" }
+            [[service.server]]
+            address = "10.0.0.14:80"
+            forwarding = "tunnel"
+            tunnel = "gre"
+        "#,
+    );
+    let servers = &config.services[0].servers;
+    assert_eq!(servers[0].address.to_string(), "10.0.0.11:80");
+    assert_eq!(servers[0].forwarding, Forwarding::Direct);
+    assert_eq!(servers[0].weight, 1);
+    assert_eq!(servers[1].address.to_string(), "10.0.0.12:8080");
+    assert_eq!(servers[1].forwarding, Forwarding::Nat);
+    assert_eq!(servers[1].weight, 0);
+    assert_eq!(
+        (servers[1].upper_threshold, servers[1].lower_threshold),
+        (100, 60)
+    );
+    assert_eq!(servers[2].address.to_string(), "[2001:db8::13]:80");
+    let gue = Tunnel::Gue {
+        port: 5555,
+        checksum: TunnelChecksum::Remcsum,
+    };
+    assert_eq!(servers[2].tunnel, gue);
+    let gre = Tunnel::Gre {
+        checksum: TunnelChecksum::Nocsum,
+    };
+    assert_eq!(servers[3].tunnel, gre);
+}
+
+#[test]
+fn every_key_stands_in_the_documentation() {
+    use crate::config::{server, service, settings};
+    let keys = [
+        settings::KEYS,
+        settings::TIMEOUTS,
+        service::KEYS,
+        service::PERSISTENCE,
+        server::KEYS,
+        server::TUNNEL,
+    ];
+    for key in keys.concat() {
+        assert!(
+            PAGE.contains(&format!("`{key}`")),
+            "docs/configuration.md lacks {key}"
+        );
+    }
+}
+
+#[test]
+fn every_example_in_the_documentation_is_a_working_configuration() {
+    let examples: Vec<&str> = PAGE
+        .split("```toml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .collect();
+    assert!(examples.len() >= 3);
+    for example in examples {
+        right(example);
+    }
+}

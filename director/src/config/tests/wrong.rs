@@ -1,0 +1,81 @@
+//! Every file in `wrong/` is a wrong configuration that ends with what the operator is told about
+//! it, in lines that start with `#=`. `UPDATE_GOLDEN=1 cargo test -p director wrong` writes those
+//! lines anew; read the difference before committing it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::parse;
+
+const MARK: &str = "#=";
+
+fn files() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/config/tests/wrong");
+    let mut files: Vec<PathBuf> = fs::read_dir(&folder)
+        .expect("the folder of wrong files")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    files.sort();
+    files
+}
+
+/// The text without the expectation, and the expectation.
+fn split(file: &str) -> (&str, String) {
+    let start = file.find(MARK).unwrap_or(file.len());
+    let expected: Vec<&str> = file[start..]
+        .lines()
+        .map(|line| {
+            line.strip_prefix(MARK)
+                .unwrap_or(line)
+                .trim_start_matches(' ')
+        })
+        .collect();
+    (&file[..start], expected.join("\n"))
+}
+
+#[test]
+fn an_operator_is_told_line_key_fault_and_remedy_of_every_wrong_file() {
+    let files = files();
+    assert!(files.len() >= 20, "golden files have gone missing");
+    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+    for path in files {
+        let file = fs::read_to_string(&path).expect("a golden file");
+        let (text, expected) = split(&file);
+        let error = parse(text)
+            .expect_err(&format!("{} must be refused", path.display()))
+            .to_string();
+        if update {
+            let lines: Vec<String> = error.lines().map(|line| format!("{MARK} {line}")).collect();
+            fs::write(&path, format!("{text}{}\n", lines.join("\n"))).expect("write");
+            continue;
+        }
+        let error: Vec<&str> = error.lines().map(str::trim_start).collect();
+        assert_eq!(error.join("\n"), expected, "{}", path.display());
+    }
+}
+
+#[test]
+fn every_problem_names_a_line_of_the_file_and_a_remedy() {
+    for path in files() {
+        let file = fs::read_to_string(&path).expect("a golden file");
+        let (text, _) = split(&file);
+        let error = parse(text).expect_err("wrong");
+        assert!(!error.problems().is_empty());
+        for problem in error.problems() {
+            assert!(
+                (1..=text.lines().count()).contains(&problem.line),
+                "{problem}"
+            );
+            assert!(problem.column >= 1 && problem.remedy.len() > 5, "{problem}");
+            assert!(!problem.what.is_empty(), "{problem}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let error = crate::config::load(Path::new("/nowhere/switchyard.toml")).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("/nowhere/switchyard.toml"), "{text}");
+    assert!(error.problems().is_empty());
+}
