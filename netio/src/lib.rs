@@ -5,6 +5,7 @@
 
 mod pool;
 mod port;
+pub mod raw;
 
 pub use pool::{Frame, HEADROOM, PartialChecksum, Pool};
 pub use port::{Port, PortCounters};

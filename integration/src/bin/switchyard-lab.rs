@@ -88,6 +88,9 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Be the realserver-agent, for a lab that has only this program
+    #[command(hide = true)]
+    RealserverAgent(realserver_agent::cli::Cli),
     /// Send one ICMP echo request and wait for the reply
     Ping {
         /// Whom to ask
@@ -160,6 +163,7 @@ fn main() -> Result<()> {
             }
             exit_if(tally.lost > 0)
         }
+        Command::RealserverAgent(agent) => realserver_agent::cli::execute(agent),
         Command::Ping { target, size } => {
             let time = ping::ping(target, size, Duration::from_secs(1))?;
             println!("{target} answered in {time:?}");

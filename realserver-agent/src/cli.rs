@@ -1,0 +1,143 @@
+//! The command line, and what it does.
+
+use std::net::IpAddr;
+
+use anyhow::{Context, Result};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use ipnet::IpNet;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::decapsulation::Policy;
+use crate::host::Preparation;
+use crate::tunnel::Tunnel;
+
+/// Makes this machine a real server of a Switchyard (or IPVS) director.
+#[derive(Debug, Parser)]
+#[command(
+    name = "realserver-agent",
+    version,
+    about,
+    after_help = "Which forwarding method needs what on a real server:\n  \
+        nat      nothing of this: the director is the default route\n  \
+        direct   run --vip ADDRESS ...\n  \
+        tunnel   run --vip ADDRESS ... --tunnel ipip"
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Take part: have the VIPs, unpack the tunnel, until SIGTERM or Ctrl-C
+    Run(Run),
+}
+
+/// The options of `run`.
+#[derive(Debug, Args)]
+#[command(long_about = "\
+Take part in direct routing or tunnelling until SIGTERM or Ctrl-C, then undo everything.
+
+The VIPs are put on lo, and the machine keeps quiet about them, for only the director may answer \
+ARP for a VIP: net.ipv4.conf.all.arp_ignore=1 and arp_announce=2. Services must listen on the VIP \
+or on all addresses. Answers go straight to the clients, so this machine needs a route to them \
+that does not lead through the director.
+
+With --tunnel ipip the director's packets are unpacked here, whichever IP is inside and outside \
+(4in4, 6in4, 4in6, 6in6), and given to the kernel through a TUN device; the reverse path filter is \
+switched off (net.ipv4.conf.all.rp_filter=0), for clients' packets come out of a device that does \
+not lead to the clients. Packets for other addresses than the VIPs are dropped and counted.
+
+What this command found in place (an address, a setting) it leaves in place.")]
+#[command(after_long_help = "\
+Examples:
+  realserver-agent run --vip 192.0.2.10 --vip 2001:db8:1::10
+      a server for direct routing
+  realserver-agent run --vip 192.0.2.10 --tunnel ipip --from 10.77.0.1/32
+      a server behind a tunnel that only the director at 10.77.0.1 may use
+
+RUST_LOG=realserver_agent=debug shows more.")]
+pub struct Run {
+    /// A virtual address to serve; may be given several times
+    #[arg(long, required = true, value_name = "ADDRESS")]
+    vip: Vec<IpAddr>,
+    /// Unpack what the director tunnels to us
+    #[arg(long, value_enum, value_name = "KIND")]
+    tunnel: Option<TunnelKind>,
+    /// Unpack only what comes from this network; may be given several times [default: anybody]
+    #[arg(long, value_name = "NETWORK", requires = "tunnel")]
+    from: Vec<IpNet>,
+    /// The name of the TUN device
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "switchyard0",
+        requires = "tunnel"
+    )]
+    device: String,
+}
+
+/// What may be around a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TunnelKind {
+    /// Another IP header: protocol 4 (IPv4 inside) or 41 (IPv6 inside)
+    Ipip,
+}
+
+/// Does what the command line says, on a runtime of its own, and returns when it is told to stop.
+///
+/// # Errors
+/// When the host cannot be prepared or the tunnel breaks; everything has been undone by then.
+pub fn execute(cli: Cli) -> Result<()> {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    // Fails when the program that we are part of has set up its own log: then that one is used.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .try_init();
+    let Command::Run(options) = cli.command;
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("start the runtime")?
+        .block_on(run(options))
+}
+
+async fn run(options: Run) -> Result<()> {
+    // Before anything is changed: a signal from now on finds somebody who undoes it.
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut preparation = Preparation::new()?;
+    let result = tokio::select! {
+        result = serve(&mut preparation, &options) => result,
+        _ = interrupt.recv() => Ok(()),
+        _ = terminate.recv() => Ok(()),
+    };
+    tracing::info!("stopping: everything is put back as it was");
+    preparation.undo().await;
+    result
+}
+
+/// Prepares the host and serves for ever.
+async fn serve(preparation: &mut Preparation, options: &Run) -> Result<()> {
+    preparation.add_vips(&options.vip).await?;
+    let Some(TunnelKind::Ipip) = options.tunnel else {
+        tracing::info!(vips = ?options.vip, "ready: the VIPs are on lo");
+        return std::future::pending().await;
+    };
+    let sink = crate::device::open(&options.device)?;
+    preparation.open_device(&options.device).await?;
+    let tunnel = Tunnel::open(Policy {
+        vips: options.vip.clone(),
+        from: options.from.clone(),
+    })?;
+    tracing::info!(
+        vips = ?options.vip,
+        device = options.device,
+        "ready: the VIPs are on lo, IP-in-IP is unpacked"
+    );
+    let result = tunnel.run(&sink).await;
+    tracing::info!(counters = ?tunnel.counters(), "the tunnel has ended");
+    result
+}
