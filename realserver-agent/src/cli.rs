@@ -1,5 +1,6 @@
 //! The command line, and what it does.
 
+use std::io::IsTerminal;
 use std::net::IpAddr;
 
 use anyhow::{Context, Result};
@@ -8,6 +9,7 @@ use ipnet::IpNet;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::decapsulation::Policy;
+use crate::device::{self, Device};
 use crate::host::Preparation;
 use crate::tunnel::Tunnel;
 
@@ -27,15 +29,7 @@ pub struct Cli {
     command: Command,
 }
 
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Take part: have the VIPs, unpack the tunnel, until SIGTERM or Ctrl-C
-    Run(Run),
-}
-
-/// The options of `run`.
-#[derive(Debug, Args)]
-#[command(long_about = "\
+const ABOUT_RUN: &str = "\
 Take part in direct routing or tunnelling until SIGTERM or Ctrl-C, then undo everything.
 
 The VIPs are put on lo, and the machine keeps quiet about them, for only the director may answer \
@@ -48,15 +42,26 @@ With --tunnel ipip the director's packets are unpacked here, whichever IP is ins
 switched off (net.ipv4.conf.all.rp_filter=0), for clients' packets come out of a device that does \
 not lead to the clients. Packets for other addresses than the VIPs are dropped and counted.
 
-What this command found in place (an address, a setting) it leaves in place.")]
-#[command(after_long_help = "\
+What this command found in place (an address, a setting) it leaves in place.";
+
+const EXAMPLES: &str = "\
 Examples:
   realserver-agent run --vip 192.0.2.10 --vip 2001:db8:1::10
       a server for direct routing
   realserver-agent run --vip 192.0.2.10 --tunnel ipip --from 10.77.0.1/32
       a server behind a tunnel that only the director at 10.77.0.1 may use
 
-RUST_LOG=realserver_agent=debug shows more.")]
+RUST_LOG=realserver_agent=debug shows more.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Take part: have the VIPs, unpack the tunnel, until SIGTERM or Ctrl-C
+    #[command(long_about = ABOUT_RUN, after_long_help = EXAMPLES)]
+    Run(Run),
+}
+
+/// The options of `run`.
+#[derive(Debug, Args)]
 pub struct Run {
     /// A virtual address to serve; may be given several times
     #[arg(long, required = true, value_name = "ADDRESS")]
@@ -94,6 +99,7 @@ pub fn execute(cli: Cli) -> Result<()> {
     // Fails when the program that we are part of has set up its own log: then that one is used.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .try_init();
     let Command::Run(options) = cli.command;
@@ -105,39 +111,50 @@ pub fn execute(cli: Cli) -> Result<()> {
 }
 
 async fn run(options: Run) -> Result<()> {
-    // Before anything is changed: a signal from now on finds somebody who undoes it.
+    // Before anything is changed: a signal from now on finds somebody who undoes it. While the
+    // host is being prepared it has to wait, so that no change is half made.
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut preparation = Preparation::new()?;
-    let result = tokio::select! {
-        result = serve(&mut preparation, &options) => result,
-        _ = interrupt.recv() => Ok(()),
-        _ = terminate.recv() => Ok(()),
+    let result = match prepare(&mut preparation, &options).await {
+        Ok(tunnel) => tokio::select! {
+            result = serve(tunnel.as_ref()) => result,
+            _ = interrupt.recv() => Ok(()),
+            _ = terminate.recv() => Ok(()),
+        },
+        Err(error) => Err(error),
     };
     tracing::info!("stopping: everything is put back as it was");
     preparation.undo().await;
     result
 }
 
-/// Prepares the host and serves for ever.
-async fn serve(preparation: &mut Preparation, options: &Run) -> Result<()> {
+/// Makes the host a real server; the tunnel, when there is one, is open then.
+async fn prepare(preparation: &mut Preparation, options: &Run) -> Result<Option<(Tunnel, Device)>> {
     preparation.add_vips(&options.vip).await?;
-    let Some(TunnelKind::Ipip) = options.tunnel else {
-        tracing::info!(vips = ?options.vip, "ready: the VIPs are on lo");
-        return std::future::pending().await;
-    };
-    let sink = crate::device::open(&options.device)?;
+    let vips = &options.vip;
+    if options.tunnel.is_none() {
+        tracing::info!(?vips, "ready: the VIPs are on lo");
+        return Ok(None);
+    }
+    let device = device::open(&options.device)?;
     preparation.open_device(&options.device).await?;
     let tunnel = Tunnel::open(Policy {
-        vips: options.vip.clone(),
+        vips: vips.clone(),
         from: options.from.clone(),
     })?;
     tracing::info!(
-        vips = ?options.vip,
+        ?vips,
         device = options.device,
         "ready: the VIPs are on lo, IP-in-IP is unpacked"
     );
-    let result = tunnel.run(&sink).await;
-    tracing::info!(counters = ?tunnel.counters(), "the tunnel has ended");
-    result
+    Ok(Some((tunnel, device)))
+}
+
+/// Unpacks for ever; without a tunnel there is nothing to do but to be there.
+async fn serve(tunnel: Option<&(Tunnel, Device)>) -> Result<()> {
+    match tunnel {
+        Some((tunnel, device)) => tunnel.run(device).await,
+        None => std::future::pending().await,
+    }
 }

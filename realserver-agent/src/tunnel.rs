@@ -66,7 +66,7 @@ impl Arrival {
     }
 }
 
-/// The four sockets, the policy and the counters.
+/// The four sockets, the policy and the counters. The counters are logged when it is dropped.
 #[derive(Debug)]
 pub struct Tunnel {
     arrivals: [Arrival; 4],
@@ -129,6 +129,9 @@ impl Tunnel {
                 };
                 let source = source.ip();
                 let unpacked = buffer.unpack(*family, *protocol, length, source, &self.policy);
+                if let Err(refusal) = unpacked {
+                    tracing::debug!(%source, protocol, "refused a packet: {refusal}");
+                }
                 self.deliver(unpacked, sink);
             }
             tokio::task::yield_now().await;
@@ -157,5 +160,11 @@ impl Tunnel {
                 last = now;
             }
         }
+    }
+}
+
+impl Drop for Tunnel {
+    fn drop(&mut self) {
+        tracing::info!(counters = ?self.counters(), "the tunnel has ended");
     }
 }
