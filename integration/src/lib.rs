@@ -1,1 +1,12 @@
-//! integration
+//! The lab of network namespaces, and what runs in it: traffic servers and clients, the standard
+//! topology, the end-to-end tests, the demo and the benchmarks.
+//!
+//! Knows everything below it, and is known by nobody. Start reading at [`lab`], then [`topology`].
+
+#![forbid(unsafe_code)]
+
+pub mod http;
+pub mod lab;
+pub mod ping;
+pub mod topology;
+pub mod udp;

@@ -21,6 +21,7 @@ mod segment;
 mod sockopt;
 mod trace;
 pub mod xsk;
+pub mod raw;
 
 pub use checksum::complete_checksum;
 pub use fault::{FaultInjector, Faults};

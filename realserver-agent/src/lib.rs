@@ -1,1 +1,21 @@
-//! realserver-agent
+//! The daemon on a real server.
+//!
+//! With direct routing and tunnels a real server has the virtual addresses (VIPs) itself and
+//! answers clients without the director. This crate gives it the VIPs without telling the
+//! neighbours ([`host`]), and unpacks the director's IP-in-IP packets where the kernel does not
+//! ([`tunnel`]).
+//!
+//! Knows one server: its own. Must not know the director's tables; `director` may use this crate,
+//! never the other way round.
+//!
+//! The kernel's own `ipip`, `sit` and `ip6tnl` devices do the unpacking faster where they exist,
+//! but are not used yet. Where those modules are loaded and a device of theirs is up, it takes
+//! the packets as well: unload them, or use them and run this daemon without `--tunnel`.
+
+#![forbid(unsafe_code)]
+
+pub mod cli;
+pub mod decapsulation;
+pub mod device;
+pub mod host;
+pub mod tunnel;

@@ -1,0 +1,187 @@
+//! Prepares the host for the VIPs and puts everything back.
+//!
+//! The *ARP problem*: a real server has the VIP, but only the director may answer for it on the
+//! segment. So the VIP goes on `lo`, and
+//!
+//! * `arp_ignore=1`: ARP is answered only for addresses of the interface that is asked, which
+//!   leaves out those on `lo`;
+//! * `arp_announce=2`: our own ARP requests never carry the VIP as sender;
+//! * IPv6 needs neither: neighbour discovery looks an address up on the interface that was asked,
+//!   and takes a packet's source into a solicitation only if the outgoing interface has it.
+//!
+//! For tunnels the packet that comes out of the tunnel has a source that is routed elsewhere, so
+//! the reverse path filter must not run: `rp_filter=0`.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use netlink_packet_route::address::{AddressAttribute, AddressFlags};
+use rtnetlink::{AddressMessageBuilder, Handle, LinkUnspec};
+
+/// Settings that keep quiet about IPv4 VIPs.
+const QUIET: [(&str, &str); 2] = [
+    ("net/ipv4/conf/all/arp_ignore", "1"),
+    ("net/ipv4/conf/all/arp_announce", "2"),
+];
+/// "File exists", as netlink says it.
+const EXISTS: i32 = nix::libc::EEXIST;
+
+/// One change and how to take it back.
+#[derive(Debug)]
+enum Change {
+    Setting { path: PathBuf, before: String },
+    Address { vip: IpAddr },
+}
+
+/// What has been changed on this host. Call [`undo`](Preparation::undo) at the end.
+#[derive(Debug)]
+pub struct Preparation {
+    netlink: Handle,
+    changes: Vec<Change>,
+}
+
+impl Preparation {
+    /// Nothing changed yet. Needs a tokio runtime, on which it leaves a netlink connection.
+    ///
+    /// # Errors
+    /// When netlink cannot be opened.
+    pub fn new() -> Result<Preparation> {
+        let (connection, netlink, _) =
+            rtnetlink::new_connection().context("open a netlink socket")?;
+        tokio::spawn(connection);
+        Ok(Preparation {
+            netlink,
+            changes: Vec::new(),
+        })
+    }
+
+    /// Puts the VIPs on `lo`, silently. One that is there already stays there also at the end.
+    ///
+    /// # Errors
+    /// When `CAP_NET_ADMIN` is missing or `/proc/sys` cannot be written. What was done before the
+    /// error can still be undone.
+    pub async fn add_vips(&mut self, vips: &[IpAddr]) -> Result<()> {
+        // Quiet first: between the two the neighbours would hear of the VIP.
+        if vips.iter().any(IpAddr::is_ipv4) {
+            for (key, value) in QUIET {
+                self.set(key, value)?;
+            }
+        }
+        let lo = index("lo")?;
+        let up = LinkUnspec::new_with_index(lo).up().build();
+        self.netlink
+            .link()
+            .set(up)
+            .execute()
+            .await
+            .context("set lo up")?;
+        for vip in vips {
+            let prefix = if vip.is_ipv4() { 32 } else { 128 };
+            let mut request = self.netlink.address().add(lo, *vip, prefix);
+            if vip.is_ipv6() {
+                let flags = AddressAttribute::Flags(AddressFlags::Nodad);
+                request.message_mut().attributes.push(flags);
+            }
+            match request.execute().await {
+                Ok(()) => self.changes.push(Change::Address { vip: *vip }),
+                Err(rtnetlink::Error::NetlinkError(error)) if error.raw_code() == -EXISTS => {
+                    tracing::info!(%vip, "is on lo already, and will stay there");
+                }
+                Err(error) => {
+                    return Err(error).with_context(|| {
+                        format!("put {vip} on lo: CAP_NET_ADMIN is needed (and IPv6 enabled)")
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the tunnel's device up, and lets it take packets from everywhere. Its own settings
+    /// go away with the device.
+    ///
+    /// # Errors
+    /// As for [`add_vips`](Preparation::add_vips).
+    pub async fn open_device(&mut self, device: &str) -> Result<()> {
+        // The kernel takes the larger of the two, `all` and the device's.
+        self.set("net/ipv4/conf/all/rp_filter", "0")?;
+        write(&setting(&format!("net/ipv4/conf/{device}/rp_filter")), "0")?;
+        // Nobody listens on the other side of the device: no link-local address, so no router
+        // solicitations. Absent where IPv6 is off.
+        let addresses = setting(&format!("net/ipv6/conf/{device}/addr_gen_mode"));
+        if addresses.exists() {
+            write(&addresses, "1")?;
+        }
+        let up = LinkUnspec::new_with_index(index(device)?).up().build();
+        self.netlink
+            .link()
+            .set(up)
+            .execute()
+            .await
+            .with_context(|| format!("set {device} up"))
+    }
+
+    /// Takes every change back, the last first. An error does not keep the rest from being done.
+    pub async fn undo(self) {
+        for change in self.changes.into_iter().rev() {
+            let undone = match &change {
+                Change::Setting { path, before } => write(path, before),
+                Change::Address { vip } => remove_vip(&self.netlink, *vip).await,
+            };
+            if let Err(error) = undone {
+                tracing::warn!("cannot take back {change:?}: {error:#}");
+            }
+        }
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        let path = setting(key);
+        let before = std::fs::read_to_string(&path)
+            .with_context(|| format!("read {}", path.display()))?
+            .trim()
+            .to_owned();
+        if before != value {
+            write(&path, value)?;
+            self.changes.push(Change::Setting { path, before });
+        }
+        Ok(())
+    }
+}
+
+async fn remove_vip(netlink: &Handle, vip: IpAddr) -> Result<()> {
+    let lo = index("lo")?;
+    let message = match vip {
+        IpAddr::V4(vip) => AddressMessageBuilder::<Ipv4Addr>::new()
+            .index(lo)
+            .address(vip, 32)
+            .build(),
+        IpAddr::V6(vip) => AddressMessageBuilder::<Ipv6Addr>::new()
+            .index(lo)
+            .address(vip, 128)
+            .build(),
+    };
+    netlink
+        .address()
+        .del(message)
+        .execute()
+        .await
+        .with_context(|| format!("remove {vip} from lo"))
+}
+
+fn setting(key: &str) -> PathBuf {
+    PathBuf::from("/proc/sys").join(key)
+}
+
+fn write(path: &std::path::Path, value: &str) -> Result<()> {
+    std::fs::write(path, value).with_context(|| {
+        format!(
+            "write {value} to {}: root, and a writable /proc/sys, are needed",
+            path.display()
+        )
+    })
+}
+
+fn index(interface: &str) -> Result<u32> {
+    nix::net::if_::if_nametoindex(interface).with_context(|| format!("no interface {interface}"))
+}
