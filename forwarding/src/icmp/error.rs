@@ -221,3 +221,6 @@ fn write_message(reply: &mut [u8], headers: &Headers, error: Error) -> Option<()
     icmp::Header::at_mut(reply, headers.l4)?.set_checksum(checksum);
     Some(())
 }
+
+#[cfg(test)]
+mod tests;

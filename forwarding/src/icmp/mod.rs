@@ -19,6 +19,3 @@ mod translate;
 pub use error::{Error, error};
 pub use quoted::{quoted, tunnelled};
 pub use translate::{Translation, translate};
-
-#[cfg(test)]
-mod tests;

@@ -50,3 +50,6 @@ fn read(bytes: &[u8], begin: usize, family: Family, around: &Headers) -> Option<
     }
     Some(headers)
 }
+
+#[cfg(test)]
+mod tests;

@@ -119,3 +119,6 @@ fn write_port(transport: &mut [u8], end: End, port: u16) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+//! Whatever arrives, nothing panics, and what was accepted stays within its frame.
+
+use std::net::IpAddr;
+
+use proptest::prelude::*;
+
+use super::frames::{self, icmp_error, specs};
+use crate::icmp::{self, Translation};
+use crate::tunnel::{self, Outer};
+use crate::wire::ethernet;
+use crate::{Family, Headers, Packet, checksum, direct, nat, parse};
+
+const V4: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 1, 2, 3));
+const V6: IpAddr = IpAddr::V6(std::net::Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1));
+
+/// Everything the director may do to a frame that was accepted.
+fn do_everything(frame: &[u8], headers: Headers) {
+    assert!(14 <= headers.l3 && headers.l3 < headers.l4);
+    assert!(headers.l4 <= headers.end && headers.end <= frame.len());
+    let (same, other) = match headers.family {
+        Family::V4 => (V4, V6),
+        Family::V6 => (V6, V4),
+    };
+    let partial = checksum::partial(frame, &headers);
+    let mut copy = frame.to_vec();
+    if let Some(partial) = partial {
+        checksum::complete(&mut copy, partial, headers.end);
+    }
+    checksum::complete_sctp(&mut copy, &headers);
+
+    for address in [same, other] {
+        for partial in [None, partial] {
+            let mut copy = frame.to_vec();
+            let mut changed = headers;
+            nat::rewrite_destination(&mut copy, &mut changed, address, 80, partial);
+            nat::rewrite_source(&mut copy, &mut changed, address, 81, partial);
+            let _ = direct::decrement_ttl(&mut copy, &mut changed);
+            assert_eq!(parse(&copy), Ok(changed), "headers must follow the frame");
+        }
+    }
+    for source in [same, other] {
+        for error in [
+            icmp::Error::TooBig { mtu: 1400 },
+            icmp::Error::TimeExceeded,
+            icmp::Error::PortUnreachable,
+        ] {
+            for room in [0, 100, 2048] {
+                let mut chunk = vec![0xaa; room];
+                let mut reply = Packet::new(&mut chunk, 0, 0);
+                let written = icmp::error(&mut reply, frame, &headers, partial, source, error);
+                if let Some(written) = written {
+                    assert_eq!(parse(reply.bytes()), Ok(written));
+                }
+            }
+        }
+    }
+    for destination in [V4, V6] {
+        for room in [0, 256] {
+            let mut chunk = vec![0; room];
+            chunk.extend_from_slice(frame);
+            let mut packet = Packet::new(&mut chunk, room, frame.len());
+            let outer = Outer {
+                source: destination,
+                destination,
+                id: 7,
+            };
+            match tunnel::encapsulate(&mut packet, &headers, &outer) {
+                Some((outside, growth)) => {
+                    assert_eq!(parse(packet.bytes()), Ok(outside));
+                    assert_eq!(outside.end, headers.end.strict_add_signed(growth));
+                }
+                None => assert_eq!(packet.bytes(), frame, "refused must be unchanged"),
+            }
+        }
+    }
+    let _ = tunnel::decapsulate(&frame[headers.l3..]);
+    for vlan in [None, Some(1), Some(4095), Some(4096)] {
+        let mut chunk = vec![0; 4];
+        chunk.extend_from_slice(frame);
+        let mut packet = Packet::new(&mut chunk, 4, frame.len());
+        let mut moved = headers;
+        if ethernet::set_vlan(&mut packet, &mut moved, vlan) {
+            assert_eq!(parse(packet.bytes()), Ok(moved));
+        }
+    }
+    if let Some(quote) = icmp::quoted(frame, &headers) {
+        translate(frame, headers, &quote, same);
+        if let Some(inside) = icmp::tunnelled(frame, &quote) {
+            translate(frame, headers, &inside, V4);
+            translate(frame, headers, &inside, V6);
+            let mut chunk = [0; 2048];
+            let mut reply = Packet::new(&mut chunk, 0, 0);
+            let error = icmp::Error::TooBig { mtu: 1480 };
+            for source in [V4, V6] {
+                icmp::error(&mut reply, frame, &inside, None, source, error);
+            }
+        }
+    }
+}
+
+fn translate(frame: &[u8], mut headers: Headers, quote: &Headers, address: IpAddr) {
+    let translation = Translation {
+        outer_source: Some(address),
+        outer_destination: Some(address),
+        quoted_source: Some((address, 1)),
+        quoted_destination: Some((address, 2)),
+    };
+    let mut copy = frame.to_vec();
+    icmp::translate(&mut copy, &mut headers, quote, &translation);
+    assert_eq!(parse(&copy), Ok(headers), "headers must follow the frame");
+}
+
+/// Frames of every shape we know: packets, fragments, tunnels, errors, errors about tunnels.
+fn shapes() -> impl Strategy<Value = Vec<u8>> {
+    (specs(), 0u8..6, any::<bool>(), 8usize..200).prop_map(|(spec, shape, more, cut)| {
+        let frame = spec.build();
+        let ip = &frame[spec.l3()..frame.len() - spec.padding];
+        let cut_ip = &ip[..ip.len().min(cut)];
+        let kind = if spec.source.is_ipv4() {
+            (3, 4)
+        } else {
+            (2, 0)
+        };
+        match shape {
+            0 | 1 => frame,
+            2 => frames::Spec { vlan: None, ..spec }.build_fragment(0, true),
+            3 => frames::Spec { vlan: None, ..spec }.build_fragment(8, more),
+            4 => icmp_error(spec.destination.ip(), spec.source.ip(), kind, cut_ip),
+            _ => {
+                let mut chunk = vec![0; 64];
+                chunk.extend_from_slice(&frame);
+                let mut packet = Packet::new(&mut chunk, 64, frame.len());
+                let headers = parse(packet.bytes()).unwrap();
+                let outer = Outer {
+                    source: V4,
+                    destination: V4,
+                    id: 1,
+                };
+                tunnel::encapsulate(&mut packet, &headers, &outer).unwrap();
+                if more {
+                    let quote = &packet.bytes()[14..];
+                    icmp_error(V4, V4, (3, 4), &quote[..quote.len().min(cut)])
+                } else {
+                    packet.bytes().to_vec()
+                }
+            }
+        }
+    })
+}
+
+/// Makes the checksum of an IPv4 header without options right, so that damage behind it is reached.
+fn mend(frame: &mut [u8]) {
+    if let Some(mut header) = crate::wire::ipv4::Header::at_mut(frame, 14) {
+        header.fill_checksum();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn random_bytes_are_refused_or_handled(
+        mut frame in prop::collection::vec(any::<u8>(), 0..200),
+        ether_type in prop_oneof![Just(0x0800u16), Just(0x86dd), Just(0x8100)],
+        first in prop_oneof![Just(0x45u8), Just(0x46), Just(0x60), any::<u8>()],
+    ) {
+        if frame.len() > 14 {
+            frame[12..14].copy_from_slice(&ether_type.to_be_bytes());
+            frame[14] = first;
+            if first == 0x45 {
+                mend(&mut frame);
+            }
+        }
+        if let Ok(headers) = parse(&frame) {
+            do_everything(&frame, headers);
+        }
+    }
+
+    #[test]
+    fn well_formed_frames_are_accepted_and_handled(frame in shapes()) {
+        let headers = parse(&frame);
+        // A first fragment may be cut before its header ends, all else has been built right.
+        if let Ok(headers) = headers {
+            do_everything(&frame, headers);
+        } else {
+            prop_assert!(frame.len() < 100, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn damaged_frames_are_refused_or_handled(
+        mut frame in shapes(),
+        damage in prop::collection::vec((0usize..120, any::<u8>()), 1..6),
+        cut in prop::option::of(0usize..160),
+        mended in any::<bool>(),
+    ) {
+        for (at, value) in damage {
+            if let Some(byte) = frame.get_mut(at) {
+                *byte = value;
+            }
+        }
+        if let Some(cut) = cut {
+            frame.truncate(cut);
+        }
+        if mended && frame.get(14) == Some(&0x45) {
+            mend(&mut frame);
+        }
+        if let Ok(headers) = parse(&frame) {
+            do_everything(&frame, headers);
+        }
+    }
+}
