@@ -38,14 +38,7 @@ impl<P: Port> FaultInjector<P> {
     pub fn new(inner: P, seed: u64, on_receive: Faults, on_transmit: Faults) -> FaultInjector<P> {
         let random = SplitMix(seed);
         let (waiting, judged) = (Vec::new(), Vec::new());
-        FaultInjector {
-            inner,
-            on_receive,
-            on_transmit,
-            random,
-            waiting,
-            judged,
-        }
+        FaultInjector { inner, on_receive, on_transmit, random, waiting, judged }
     }
 
     /// Changes the faults from now on.
@@ -169,12 +162,7 @@ mod tests {
     use crate::MemoryPort;
 
     const ALWAYS: u16 = 1000;
-    const NONE: Faults = Faults {
-        drop: 0,
-        duplicate: 0,
-        corrupt: 0,
-        truncate: 0,
-    };
+    const NONE: Faults = Faults { drop: 0, duplicate: 0, corrupt: 0, truncate: 0 };
 
     /// What comes out of `count` packets of 64 zeros.
     fn through(seed: u64, faults: Faults, count: usize) -> Vec<Vec<u8>> {
@@ -204,57 +192,20 @@ mod tests {
     #[test]
     fn each_fault_does_what_its_name_says() {
         assert_eq!(through(1, NONE, 10), vec![vec![0; 64]; 10]);
-        assert_eq!(
-            through(
-                1,
-                Faults {
-                    drop: ALWAYS,
-                    ..NONE
-                },
-                10
-            )
-            .len(),
-            0
-        );
-        let doubled = through(
-            1,
-            Faults {
-                duplicate: ALWAYS,
-                ..NONE
-            },
-            10,
-        );
+        assert_eq!(through(1, Faults { drop: ALWAYS, ..NONE }, 10).len(), 0);
+        let doubled = through(1, Faults { duplicate: ALWAYS, ..NONE }, 10);
         assert_eq!(doubled, vec![vec![0; 64]; 20]);
-        for bytes in through(
-            1,
-            Faults {
-                corrupt: ALWAYS,
-                ..NONE
-            },
-            10,
-        ) {
+        for bytes in through(1, Faults { corrupt: ALWAYS, ..NONE }, 10) {
             assert_eq!(bytes.iter().map(|byte| byte.count_ones()).sum::<u32>(), 1);
         }
-        for bytes in through(
-            1,
-            Faults {
-                truncate: ALWAYS,
-                ..NONE
-            },
-            10,
-        ) {
+        for bytes in through(1, Faults { truncate: ALWAYS, ..NONE }, 10) {
             assert!(bytes.len() < 64);
         }
     }
 
     #[test]
     fn the_same_seed_makes_the_same_faults() {
-        let faults = Faults {
-            drop: 0,
-            duplicate: 100,
-            corrupt: 300,
-            truncate: 300,
-        };
+        let faults = Faults { drop: 0, duplicate: 100, corrupt: 300, truncate: 300 };
         assert_eq!(through(7, faults, 200), through(7, faults, 200));
         assert_ne!(through(7, faults, 200), through(8, faults, 200));
     }
@@ -263,12 +214,7 @@ mod tests {
     fn transmitted_frames_are_hit_too_and_no_chunk_is_lost() {
         let mut pool = Pool::new(8, 2048).unwrap();
         let (port, wire) = MemoryPort::new("test", 64);
-        let faults = Faults {
-            drop: 0,
-            duplicate: ALWAYS,
-            corrupt: 0,
-            truncate: 0,
-        };
+        let faults = Faults { drop: 0, duplicate: ALWAYS, corrupt: 0, truncate: 0 };
         let mut port = FaultInjector::new(port, 1, NONE, faults);
         let mut frames = vec![pool.allocate().unwrap(), pool.allocate().unwrap()];
         port.transmit(&mut pool, &mut frames).unwrap();

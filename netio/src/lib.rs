@@ -3,7 +3,9 @@
 //! Knows frames, queues and the kernel's interfaces to them. Must not know services, servers,
 //! connections or buckets. The only crate of the workspace with `unsafe` code.
 
+pub mod bpf;
 mod checksum;
+pub mod ethtool;
 pub mod fault;
 pub mod interface;
 mod mapping;
@@ -11,17 +13,14 @@ pub mod memory;
 mod open_error;
 pub mod packet;
 pub mod pcap;
-pub mod bpf;
-pub mod ethtool;
-pub mod tun;
-
 mod pool;
 mod port;
+pub mod raw;
 mod segment;
 mod sockopt;
 mod trace;
+pub mod tun;
 pub mod xsk;
-pub mod raw;
 
 pub use checksum::complete_checksum;
 pub use fault::{FaultInjector, Faults};

@@ -63,10 +63,8 @@ pub(crate) struct Capture {
 impl Capture {
     /// Makes the file, over any that is there.
     pub(crate) fn create(path: &Path) -> Result<Capture, CaptureError> {
-        let file = File::create(path).map_err(|source| CaptureError::File {
-            path: path.to_owned(),
-            source,
-        })?;
+        let file = File::create(path)
+            .map_err(|source| CaptureError::File { path: path.to_owned(), source })?;
         let header = PcapHeader {
             snaplen: SNAPLEN,
             datalink: DataLink::ETHERNET,
@@ -74,10 +72,7 @@ impl Capture {
             ..PcapHeader::default()
         };
         let writer = PcapWriter::with_header(BufWriter::new(file), header).map_err(|error| {
-            CaptureError::Format {
-                path: path.to_owned(),
-                reason: error.to_string(),
-            }
+            CaptureError::Format { path: path.to_owned(), reason: error.to_string() }
         })?;
         Ok(Capture { writer })
     }
@@ -85,9 +80,7 @@ impl Capture {
     /// Appends a packet. `time` is since the epoch.
     pub(crate) fn write(&mut self, time: Duration, bytes: &[u8]) -> io::Result<()> {
         let len = bytes.len() as u32;
-        self.writer
-            .write_packet(&PcapPacket::new(time, len, bytes))
-            .map_err(into_io)?;
+        self.writer.write_packet(&PcapPacket::new(time, len, bytes)).map_err(into_io)?;
         Ok(())
     }
 }
@@ -141,10 +134,7 @@ fn open_reader(path: &Path) -> Result<PcapReader<File>, CaptureError> {
     let reader = match PcapReader::new(file) {
         Ok(reader) => reader,
         Err(error) => {
-            return Err(CaptureError::Format {
-                path,
-                reason: error.to_string(),
-            });
+            return Err(CaptureError::Format { path, reason: error.to_string() });
         }
     };
     match reader.header().datalink {
@@ -274,10 +264,7 @@ mod tests {
     fn what_was_transmitted_can_be_received_with_its_time() {
         let folder = tempfile::tempdir().unwrap();
         let (first, second) = (folder.path().join("first"), folder.path().join("second"));
-        let times = [
-            Duration::new(1_700_000_000, 123_456_789),
-            Duration::new(1_700_000_001, 5),
-        ];
+        let times = [Duration::new(1_700_000_000, 123_456_789), Duration::new(1_700_000_001, 5)];
         let mut capture = Capture::create(&first).unwrap();
         capture.write(times[0], &[1; 60]).unwrap();
         capture.write(times[1], &[2; 1500]).unwrap();
@@ -311,10 +298,7 @@ mod tests {
         let mut port = PcapPort::open(None, Some(&path)).unwrap();
         let mut frame = pool.allocate().unwrap();
         assert!(place(&mut pool, &mut frame, &[0x12; 40]));
-        let partial = PartialChecksum {
-            start: 14,
-            offset: 6,
-        };
+        let partial = PartialChecksum { start: 14, offset: 6 };
         frame.partial = Some(partial);
         port.transmit(&mut pool, &mut vec![frame]).unwrap();
         drop(port);

@@ -74,11 +74,7 @@ impl Tun {
         }
         // SAFETY: the kernel has ended the name with a zero within the field.
         let name = unsafe { CStr::from_ptr(request.ifr_name.as_ptr()) };
-        Ok(Tun {
-            file,
-            name: name.to_string_lossy().into_owned(),
-            vnet_header,
-        })
+        Ok(Tun { file, name: name.to_string_lossy().into_owned(), vnet_header })
     }
 
     /// The interface's name.

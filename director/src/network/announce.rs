@@ -81,9 +81,7 @@ fn advertisement(mac: [u8; 6], vip: Ipv6Addr) -> Vec<u8> {
 /// ICMPv6 checksum over pseudo-header and message (RFC 4443 §2.3), for this file's even lengths.
 fn checksum(source: Ipv6Addr, destination: Ipv6Addr, message: &[u8]) -> u16 {
     let pseudo = [message.len() as u16, u16::from(ICMPV6)];
-    let words = message
-        .chunks_exact(2)
-        .map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+    let words = message.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
     let sum: u32 = source
         .segments()
         .into_iter()
@@ -131,10 +129,7 @@ mod tests {
         let vip = "2001:db8::10".parse().unwrap();
         let frame = announcement(MAC, vip, None);
         let ethernet = EthernetPacket::new(&frame).unwrap();
-        assert_eq!(
-            ethernet.get_destination().octets(),
-            [0x33, 0x33, 0, 0, 0, 1]
-        );
+        assert_eq!(ethernet.get_destination().octets(), [0x33, 0x33, 0, 0, 0, 1]);
         let packet = Ipv6Packet::new(ethernet.payload()).unwrap();
         assert_eq!(packet.get_hop_limit(), 255);
         assert_eq!(packet.get_payload_length(), 32);

@@ -99,9 +99,7 @@ impl Follower {
     /// When the kernel cannot be spoken to over netlink.
     pub async fn start() -> Result<(Follower, Arc<ArcSwap<Network>>), NetworkError> {
         let sockets = Sockets::open()?;
-        let network = dump::network(&sockets.handle)
-            .await
-            .map_err(NetworkError::Read)?;
+        let network = dump::network(&sockets.handle).await.map_err(NetworkError::Read)?;
         tracing::info!("following the kernel's network: {}", network.size());
         if let Ok(foreign @ 1..) = dump::foreign_rules(&sockets.handle).await {
             tracing::warn!(
@@ -123,11 +121,7 @@ impl Follower {
             read: Instant::now(),
         };
         let task = tokio::spawn(following.run());
-        let follower = Follower {
-            resolver,
-            published,
-            task,
-        };
+        let follower = Follower { resolver, published, task };
         Ok((follower, current))
     }
 

@@ -130,10 +130,9 @@ impl Network {
         };
         let interface = self.interface(hop.interface)?;
         let next = hop.gateway.unwrap_or(destination);
-        let source = route.source.or_else(|| {
-            self.addresses
-                .source(hop.interface, destination, next, route.scope)
-        });
+        let source = route
+            .source
+            .or_else(|| self.addresses.source(hop.interface, destination, next, route.scope));
         Some(Route {
             interface: hop.interface,
             gateway: hop.gateway,

@@ -34,22 +34,14 @@ fn network() -> Network {
     let mut network = Network::default();
     for index in 1..=3 {
         let up = index != 3;
-        let interface = Interface {
-            up,
-            ..interface(index)
-        };
+        let interface = Interface { up, ..interface(index) };
         assert_eq!(network.apply(Change::Interface(interface)), Effect::Visible);
     }
     network
 }
 
 fn hop(interface: u32, gateway: Option<&str>) -> Hop {
-    Hop {
-        interface,
-        gateway: gateway.map(ip),
-        weight: 1,
-        dead: false,
-    }
+    Hop { interface, gateway: gateway.map(ip), weight: 1, dead: false }
 }
 
 fn unicast(destination: &str, hops: Vec<Hop>) -> KernelRoute {
@@ -66,10 +58,7 @@ fn unicast(destination: &str, hops: Vec<Hop>) -> KernelRoute {
 }
 
 fn add(network: &mut Network, route: KernelRoute) -> Effect {
-    network.apply(Change::Route {
-        route,
-        replaces: false,
-    })
+    network.apply(Change::Route { route, replaces: false })
 }
 
 fn address(interface: u32, address: &str, length: u8) -> Address {
@@ -94,24 +83,14 @@ fn way(network: &Network, destination: &str) -> Option<(u32, Option<IpAddr>)> {
 #[test]
 fn the_longest_prefix_leads_and_forbidden_destinations_lead_nowhere() {
     let mut network = network();
-    add(
-        &mut network,
-        unicast("0.0.0.0/0", vec![hop(1, Some("10.0.0.1"))]),
-    );
+    add(&mut network, unicast("0.0.0.0/0", vec![hop(1, Some("10.0.0.1"))]));
     add(&mut network, unicast("10.0.0.0/24", vec![hop(1, None)]));
     add(&mut network, unicast("10.0.0.128/25", vec![hop(2, None)]));
-    for (kind, destination) in [
-        (RouteKind::NoUnicast, "10.9.0.0/16"),
-        (RouteKind::Throw, "10.8.0.0/16"),
-    ] {
+    for (kind, destination) in
+        [(RouteKind::NoUnicast, "10.9.0.0/16"), (RouteKind::Throw, "10.8.0.0/16")]
+    {
         let hops = Vec::new();
-        add(
-            &mut network,
-            KernelRoute {
-                kind,
-                ..unicast(destination, hops)
-            },
-        );
+        add(&mut network, KernelRoute { kind, ..unicast(destination, hops) });
     }
     assert_eq!(way(&network, "192.0.2.1"), Some((1, Some(ip("10.0.0.1")))));
     assert_eq!(way(&network, "10.0.0.7"), Some((1, None)));
@@ -129,10 +108,7 @@ fn the_lowest_metric_leads_until_its_interface_goes_down() {
         add(&mut network, KernelRoute { priority, ..route });
     }
     assert_eq!(way(&network, "10.1.1.1"), Some((2, None)));
-    let down = Interface {
-        up: false,
-        ..interface(2)
-    };
+    let down = Interface { up: false, ..interface(2) };
     assert_eq!(network.apply(Change::Interface(down)), Effect::Doubtful);
     assert_eq!(way(&network, "10.1.1.1"), Some((1, None)));
 }
@@ -141,10 +117,7 @@ fn the_lowest_metric_leads_until_its_interface_goes_down() {
 fn a_dead_way_falls_back_to_a_shorter_prefix() {
     let mut network = network();
     add(&mut network, unicast("10.0.0.0/8", vec![hop(1, None)]));
-    let dead = Hop {
-        dead: true,
-        ..hop(2, None)
-    };
+    let dead = Hop { dead: true, ..hop(2, None) };
     add(&mut network, unicast("10.1.0.0/16", vec![dead]));
     assert_eq!(way(&network, "10.1.1.1"), Some((1, None)));
 }
@@ -177,14 +150,7 @@ fn ipv4_takes_the_longer_prefix_of_local_and_main_and_ipv6_asks_local_first() {
     for (local, main) in [("10.0.0.0/8", "10.1.0.0/16"), ("fd00::/8", "fd00:1::/32")] {
         let route = unicast(local, Vec::new());
         let (table, kind) = (LOCAL, RouteKind::Local);
-        add(
-            &mut network,
-            KernelRoute {
-                table,
-                kind,
-                ..route
-            },
-        );
+        add(&mut network, KernelRoute { table, kind, ..route });
         add(&mut network, unicast(main, vec![hop(2, None)]));
     }
     assert!(network.is_local(ip("10.2.0.1")));
@@ -195,25 +161,15 @@ fn ipv4_takes_the_longer_prefix_of_local_and_main_and_ipv6_asks_local_first() {
 #[test]
 fn multipath_spreads_by_weight_and_keeps_a_destination_on_its_way() {
     let mut network = network();
-    let heavy = Hop {
-        weight: 3,
-        ..hop(1, Some("10.0.0.1"))
-    };
+    let heavy = Hop { weight: 3, ..hop(1, Some("10.0.0.1")) };
     let down = hop(3, Some("10.0.0.3"));
     let hops = vec![heavy, hop(2, Some("10.0.0.2")), down];
     add(&mut network, unicast("0.0.0.0/0", hops));
     let ways: Vec<Route> = (0..4000)
-        .map(|n| {
-            network
-                .route(std::net::Ipv4Addr::from_bits(n).into())
-                .expect("a way")
-        })
+        .map(|n| network.route(std::net::Ipv4Addr::from_bits(n).into()).expect("a way"))
         .collect();
     let heavy = ways.iter().filter(|route| route.interface == 1).count();
-    assert!(
-        (2800..3200).contains(&heavy),
-        "{heavy} of 4000 on a way of weight 3 to 1"
-    );
+    assert!((2800..3200).contains(&heavy), "{heavy} of 4000 on a way of weight 3 to 1");
     assert!(ways.iter().all(|route| route.interface != 3));
     assert_eq!(network.route(ip("0.0.0.7")), Some(ways[7]));
 }
@@ -223,13 +179,7 @@ fn the_mtu_is_the_routes_own_or_the_interfaces() {
     let mut network = network();
     add(&mut network, unicast("10.0.0.0/8", vec![hop(1, None)]));
     let route = unicast("10.1.0.0/16", vec![hop(1, None)]);
-    add(
-        &mut network,
-        KernelRoute {
-            mtu: Some(1400),
-            ..route
-        },
-    );
+    add(&mut network, KernelRoute { mtu: Some(1400), ..route });
     assert_eq!(network.route(ip("10.2.0.1")).unwrap().mtu, 1500);
     assert_eq!(network.route(ip("10.1.0.1")).unwrap().mtu, 1400);
 }
@@ -239,30 +189,15 @@ fn packets_of_our_own_leave_with_the_address_the_kernel_would_take() {
     let mut network = network();
     network.apply(Change::Address(address(1, "192.0.2.10", 32)));
     network.apply(Change::Address(address(1, "10.0.0.5", 24)));
-    let secondary = Address {
-        secondary: true,
-        ..address(1, "10.1.0.6", 16)
-    };
+    let secondary = Address { secondary: true, ..address(1, "10.1.0.6", 16) };
     network.apply(Change::Address(secondary));
     network.apply(Change::Address(address(2, "10.7.0.5", 24)));
-    let link = |destination| KernelRoute {
-        scope: 253,
-        ..unicast(destination, vec![hop(1, None)])
-    };
+    let link = |destination| KernelRoute { scope: 253, ..unicast(destination, vec![hop(1, None)]) };
     add(&mut network, link("10.0.0.0/24"));
     add(&mut network, link("10.1.0.0/16"));
-    add(
-        &mut network,
-        unicast("10.2.0.0/16", vec![hop(1, Some("10.0.0.1"))]),
-    );
+    add(&mut network, unicast("10.2.0.0/16", vec![hop(1, Some("10.0.0.1"))]));
     let route = unicast("10.3.0.0/16", vec![hop(1, None)]);
-    add(
-        &mut network,
-        KernelRoute {
-            source: Some(ip("192.0.2.10")),
-            ..route
-        },
-    );
+    add(&mut network, KernelRoute { source: Some(ip("192.0.2.10")), ..route });
     // In the subnet; a secondary one never; by the router's subnet; as the route says.
     assert_eq!(network.source_for(ip("10.0.0.9")), Some(ip("10.0.0.5")));
     assert_eq!(network.source_for(ip("10.1.0.9")), Some(ip("192.0.2.10")));
@@ -274,18 +209,9 @@ fn packets_of_our_own_leave_with_the_address_the_kernel_would_take() {
 #[test]
 fn ipv6_sources_follow_scope_preference_and_prefix() {
     let mut network = network();
-    let deprecated = Address {
-        deprecated: true,
-        ..address(1, "2001:db8:1::99", 128)
-    };
-    let link_local = Address {
-        scope: 253,
-        ..address(1, "fe80::1", 64)
-    };
-    let tentative = Address {
-        tentative: true,
-        ..address(1, "2001:db8:1::2", 64)
-    };
+    let deprecated = Address { deprecated: true, ..address(1, "2001:db8:1::99", 128) };
+    let link_local = Address { scope: 253, ..address(1, "fe80::1", 64) };
+    let tentative = Address { tentative: true, ..address(1, "2001:db8:1::2", 64) };
     for known in [
         deprecated,
         link_local,
@@ -298,18 +224,9 @@ fn ipv6_sources_follow_scope_preference_and_prefix() {
     }
     add(&mut network, unicast("::/0", vec![hop(1, Some("fe80::9"))]));
     add(&mut network, unicast("fe80::/64", vec![hop(1, None)]));
-    assert_eq!(
-        network.source_for(ip("2001:db8:1::7")),
-        Some(ip("2001:db8:1::1"))
-    );
-    assert_eq!(
-        network.source_for(ip("2001:db8:2::7")),
-        Some(ip("2001:db8:2::1"))
-    );
-    assert_eq!(
-        network.source_for(ip("2001:db8:3::7")),
-        Some(ip("2001:db8:2::1"))
-    );
+    assert_eq!(network.source_for(ip("2001:db8:1::7")), Some(ip("2001:db8:1::1")));
+    assert_eq!(network.source_for(ip("2001:db8:2::7")), Some(ip("2001:db8:2::1")));
+    assert_eq!(network.source_for(ip("2001:db8:3::7")), Some(ip("2001:db8:2::1")));
     assert_eq!(network.source_for(ip("fe80::7")), Some(ip("fe80::1")));
 }
 
@@ -323,11 +240,7 @@ fn only_usable_neighbours_have_an_ethernet_address_and_only_that_is_news() {
         freshness: Freshness::Unknown,
     };
     let mut tell = |freshness, mac| {
-        let effect = network.apply(Change::Neighbour(Neighbour {
-            freshness,
-            mac,
-            ..neighbour
-        }));
+        let effect = network.apply(Change::Neighbour(Neighbour { freshness, mac, ..neighbour }));
         (effect, network.neighbour(1, ip("10.0.0.7")))
     };
     let (first, second) = (neighbour.mac, Some([2, 0, 0, 0, 0, 8]));
@@ -352,20 +265,14 @@ fn what_the_kernel_cannot_tell_in_one_message_is_doubted() {
     // Told twice, as after the first reading.
     assert_eq!(add(&mut network, first.clone()), Effect::Invisible);
     // `ip route replace`.
-    let replace = |route| Change::Route {
-        route,
-        replaces: true,
-    };
+    let replace = |route| Change::Route { route, replaces: true };
     assert_eq!(network.apply(replace(second.clone())), Effect::Visible);
     assert_eq!(way(&network, "10.1.1.1"), Some((1, Some(ip("10.0.0.2")))));
     // `ip route append`, and deleting what is not there as it is told.
     assert_eq!(add(&mut network, first.clone()), Effect::Doubtful);
     assert_eq!(network.apply(replace(second.clone())), Effect::Invisible);
     let third = unicast("10.0.0.0/8", vec![hop(2, None)]);
-    assert_eq!(
-        network.apply(Change::RouteGone(third.clone())),
-        Effect::Doubtful
-    );
+    assert_eq!(network.apply(Change::RouteGone(third.clone())), Effect::Doubtful);
     assert_eq!(network.apply(Change::RouteGone(first)), Effect::Visible);
     assert_eq!(network.apply(Change::RouteGone(second)), Effect::Visible);
     assert_eq!(network.apply(Change::RouteGone(third)), Effect::Invisible);
@@ -404,16 +311,10 @@ fn a_published_network_does_not_change_when_the_working_copy_does() {
 
 fn prefix() -> impl Strategy<Value = IpNet> {
     let v4 = (0u32..64, 0u8..=32).prop_map(|(bits, length)| {
-        IpNet::new(
-            std::net::Ipv4Addr::from_bits(bits << 26 | bits).into(),
-            length,
-        )
+        IpNet::new(std::net::Ipv4Addr::from_bits(bits << 26 | bits).into(), length)
     });
     let v6 = (0u128..64, 0u8..=128).prop_map(|(bits, length)| {
-        IpNet::new(
-            std::net::Ipv6Addr::from_bits(bits << 122 | bits).into(),
-            length,
-        )
+        IpNet::new(std::net::Ipv6Addr::from_bits(bits << 122 | bits).into(), length)
     });
     prop_oneof![v4, v6].prop_map(|net| net.expect("a length").trunc())
 }

@@ -17,12 +17,8 @@ fn field(spec: &Spec) -> usize {
 /// Makes the frame what a local sender with offload leaves.
 fn make_partial(spec: &Spec, frame: &mut [u8]) {
     let length = frame.len() - spec.padding - spec.l4();
-    let sum = pseudo_header(
-        spec.source.ip(),
-        spec.destination.ip(),
-        spec.protocol(),
-        length as u32,
-    );
+    let sum =
+        pseudo_header(spec.source.ip(), spec.destination.ip(), spec.protocol(), length as u32);
     frame[field(spec)..][..2].copy_from_slice(&sum.folded().to_be_bytes());
 }
 
@@ -188,13 +184,9 @@ fn udp_with_bytes_behind_its_datagram_is_not_partial() {
 #[test]
 fn completing_outside_the_frame_changes_nothing() {
     let mut frame = [1; 20];
-    for (start, offset, end) in [
-        (0, 19, 20),
-        (21, 0, 22),
-        (5, 2, 4),
-        (0, 2, 21),
-        (usize::MAX, 6, 20),
-    ] {
+    for (start, offset, end) in
+        [(0, 19, 20), (21, 0, 22), (5, 2, 4), (0, 2, 21), (usize::MAX, 6, 20)]
+    {
         complete(&mut frame, Partial { start, offset }, end);
     }
     assert_eq!(frame, [1; 20]);

@@ -59,11 +59,7 @@ fn do_everything(frame: &[u8], headers: Headers) {
             let mut chunk = vec![0; room];
             chunk.extend_from_slice(frame);
             let mut packet = Packet::new(&mut chunk, room, frame.len());
-            let outer = Outer {
-                source: destination,
-                destination,
-                id: 7,
-            };
+            let outer = Outer { source: destination, destination, id: 7 };
             match tunnel::encapsulate(&mut packet, &headers, &outer) {
                 Some((outside, growth)) => {
                     assert_eq!(parse(packet.bytes()), Ok(outside));
@@ -116,11 +112,7 @@ fn shapes() -> impl Strategy<Value = Vec<u8>> {
         let frame = spec.build();
         let ip = &frame[spec.l3()..frame.len() - spec.padding];
         let cut_ip = &ip[..ip.len().min(cut)];
-        let kind = if spec.source.is_ipv4() {
-            (3, 4)
-        } else {
-            (2, 0)
-        };
+        let kind = if spec.source.is_ipv4() { (3, 4) } else { (2, 0) };
         match shape {
             0 | 1 => frame,
             2 => frames::Spec { vlan: None, ..spec }.build_fragment(0, true),
@@ -131,11 +123,7 @@ fn shapes() -> impl Strategy<Value = Vec<u8>> {
                 chunk.extend_from_slice(&frame);
                 let mut packet = Packet::new(&mut chunk, 64, frame.len());
                 let headers = parse(packet.bytes()).unwrap();
-                let outer = Outer {
-                    source: V4,
-                    destination: V4,
-                    id: 1,
-                };
+                let outer = Outer { source: V4, destination: V4, id: 1 };
                 tunnel::encapsulate(&mut packet, &headers, &outer).unwrap();
                 if more {
                     let quote = &packet.bytes()[14..];

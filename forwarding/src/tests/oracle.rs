@@ -29,10 +29,7 @@ pub(crate) fn assert_checksums(frame: &[u8]) {
             let header = ip.header();
             let stored = header.header_checksum();
             assert_eq!(stored, header.to_header().calc_header_checksum());
-            assert_eq!(
-                stored,
-                ipv4::checksum(&Ipv4Packet::new(header.slice()).unwrap())
-            );
+            assert_eq!(stored, ipv4::checksum(&Ipv4Packet::new(header.slice()).unwrap()));
             let (source, destination) = (header.source_addr(), header.destination_addr());
             match packet.transport.as_ref() {
                 Some(TransportSlice::Tcp(segment)) => {

@@ -42,11 +42,7 @@ const SETTINGS: &[(&str, &str)] = &[
 
 impl Host {
     pub(super) fn new(lab: Arc<Inner>, name: &str, namespace: Namespace) -> Host {
-        Host {
-            lab,
-            name: name.to_owned(),
-            namespace,
-        }
+        Host { lab, name: name.to_owned(), namespace }
     }
 
     pub(super) fn lab(&self) -> &Arc<Inner> {
@@ -150,9 +146,8 @@ impl Host {
     /// When it exists, or the gateway cannot be reached directly.
     pub fn route(&self, destination: &str, gateway: &str) -> Result<()> {
         let prefix: Prefix = destination.parse()?;
-        let gateway: IpAddr = gateway
-            .parse()
-            .with_context(|| format!("gateway {gateway:?} is not an address"))?;
+        let gateway: IpAddr =
+            gateway.parse().with_context(|| format!("gateway {gateway:?} is not an address"))?;
         self.run(|| {
             netlink::request(async |handle| {
                 let request = match (prefix.address, gateway) {
@@ -226,9 +221,7 @@ impl Host {
     /// # Errors
     /// When there is no such interface.
     pub fn set_up(&self, interface: &str, up: bool) -> Result<()> {
-        self.on_interface(interface, async |handle, index| {
-            link::set_up(&handle, index, up).await
-        })
+        self.on_interface(interface, async |handle, index| link::set_up(&handle, index, up).await)
     }
 
     /// The MAC address of an interface.
@@ -256,11 +249,7 @@ impl Host {
 }
 
 fn sysctl_path(key: &str) -> std::path::PathBuf {
-    let relative = if key.contains('/') {
-        key.to_owned()
-    } else {
-        key.replace('.', "/")
-    };
+    let relative = if key.contains('/') { key.to_owned() } else { key.replace('.', "/") };
     Path::new("/proc/sys").join(relative)
 }
 

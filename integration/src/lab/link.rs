@@ -101,9 +101,8 @@ pub(super) fn connect(
             message.attributes.extend(shape.iter().cloned());
             for attribute in &mut message.attributes {
                 if let LinkAttribute::LinkInfo(infos) = attribute {
-                    let mut peer = LinkUnspec::new_with_name(port)
-                        .setns_by_fd(far.as_raw_fd())
-                        .build();
+                    let mut peer =
+                        LinkUnspec::new_with_name(port).setns_by_fd(far.as_raw_fd()).build();
                     peer.attributes.extend(shape.iter().cloned());
                     for info in infos {
                         use netlink_packet_route::link::LinkInfo;
@@ -145,10 +144,8 @@ pub(super) fn connect(
 
 /// Queues and MTU, the same for both ends.
 fn shape(link: &Link) -> Vec<LinkAttribute> {
-    let mut attributes = vec![
-        LinkAttribute::NumTxQueues(link.queues),
-        LinkAttribute::NumRxQueues(link.queues),
-    ];
+    let mut attributes =
+        vec![LinkAttribute::NumTxQueues(link.queues), LinkAttribute::NumRxQueues(link.queues)];
     attributes.extend(link.mtu.map(LinkAttribute::Mtu));
     attributes
 }
@@ -169,25 +166,14 @@ pub(super) fn create_bridge(name: &str) -> Result<()> {
 pub(super) async fn set_up(handle: &Handle, index: u32, up: bool) -> Result<()> {
     let link = LinkUnspec::new_with_index(index);
     let link = if up { link.up() } else { link.down() };
-    handle
-        .link()
-        .set(link.build())
-        .execute()
-        .await
-        .context("set an interface up or down")
+    handle.link().set(link.build()).execute().await.context("set an interface up or down")
 }
 
 /// Adds an address, IPv6 ones without duplicate address detection.
 pub(super) async fn add_address(handle: &Handle, index: u32, prefix: Prefix) -> Result<()> {
     let mut request = handle.address().add(index, prefix.address, prefix.length);
     if prefix.address.is_ipv6() {
-        request
-            .message_mut()
-            .attributes
-            .push(AddressAttribute::Flags(AddressFlags::Nodad));
+        request.message_mut().attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
     }
-    request
-        .execute()
-        .await
-        .with_context(|| format!("add address {prefix}"))
+    request.execute().await.with_context(|| format!("add address {prefix}"))
 }
