@@ -39,6 +39,8 @@ pub(super) struct Requests {
     pub(super) queue: mpsc::Receiver<Neighbour>,
     kept: Arc<ArcSwap<Vec<Neighbour>>>,
     asked: Asked,
+    /// Whether the operator has been told that asking is forbidden.
+    forbidden: bool,
 }
 
 impl Resolver {
@@ -62,8 +64,13 @@ impl Resolver {
             requests,
             kept: Arc::clone(&kept),
         };
-        let asked = Asked::default();
-        (resolver, Requests { queue, kept, asked })
+        let requests = Requests {
+            queue,
+            kept,
+            asked: Asked::default(),
+            forbidden: false,
+        };
+        (resolver, requests)
     }
 }
 
@@ -87,11 +94,26 @@ impl Requests {
             .replace()
             .execute()
             .await;
-        if let Err(error) = asked {
+        match asked {
+            Ok(()) => {}
+            Err(error) if is_forbidden(&error) && !self.forbidden => {
+                self.forbidden = true;
+                tracing::warn!(
+                    "not allowed to ask the kernel for neighbours: run the director with CAP_NET_ADMIN, or \
+                     servers are reached only when the kernel happens to know their Ethernet address"
+                );
+            }
             // An interface that has just gone, or a full table: the next packet asks again.
-            tracing::debug!(interface, %address, %error, "the kernel refuses to resolve a neighbour");
+            Err(error) => {
+                tracing::debug!(interface, %address, %error, "the kernel refuses to resolve a neighbour");
+            }
         }
     }
+}
+
+fn is_forbidden(error: &rtnetlink::Error) -> bool {
+    const EPERM: i32 = 1;
+    matches!(error, rtnetlink::Error::NetlinkError(error) if error.raw_code() == -EPERM)
 }
 
 /// When each neighbour was last asked for.
