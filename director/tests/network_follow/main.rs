@@ -190,3 +190,33 @@ fn a_burst_of_thousands_of_routes_is_published_whole_and_in_few_pieces() {
         eventually(&network, "all gone", |network| present(network) == 0).await;
     });
 }
+
+#[test]
+fn what_the_kernel_could_not_tell_a_busy_director_is_read_anew() {
+    // More than four megabytes of notifications, the most that the socket holds.
+    const ROUTES: u32 = 20_000;
+    in_namespace("an overrun", || async {
+        let lab = Lab::new().await;
+        let (_follower, network) = follow().await;
+        let destination = |n: u32| Ipv4Addr::from_bits(0x0b00_0000 + (n << 8));
+        // The follower's thread waits here while routes come, so its socket overflows.
+        let others = move || {
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            runtime.enable_all();
+            runtime.build().expect("a runtime").block_on(async {
+                let handle = lab::handle();
+                for n in 0..ROUTES {
+                    let route = v4([10, 0, 0, 2], destination(n).octets(), 24).build();
+                    let added = handle.route().add(route).execute().await;
+                    added.expect("a route");
+                }
+            });
+        };
+        std::thread::spawn(others).join().expect("routes");
+        eventually(&network, "all routes", |network| {
+            (0..ROUTES).all(|n| network.route(destination(n).into()).is_some())
+        })
+        .await;
+        drop(lab);
+    });
+}
