@@ -29,6 +29,9 @@ const LEAST_PAYLOAD: usize = 46;
 /// and target are both the VIP, which every host takes), for IPv6 an unsolicited neighbour
 /// advertisement with override to all nodes (RFC 4861 §7.2.6). With `vlan` it is tagged with that
 /// id, to be sent on the interface below.
+///
+/// Send it several times, at once and again after a few seconds: nothing confirms it, and the first
+/// frames of an interface that has just come up are lost.
 pub fn announcement(mac: [u8; 6], vip: IpAddr, vlan: Option<u16>) -> Vec<u8> {
     let (to, ethertype, payload) = match vip {
         IpAddr::V4(v4) => (BROADCAST, ETHERTYPE_ARP, arp(mac, v4)),
