@@ -57,8 +57,8 @@ pub fn partial(frame: &[u8], headers: &Headers) -> Option<Partial> {
     })
 }
 
-/// Completes a partial checksum in software over `frame[partial.start..end]`; `end` is one past
-/// the last byte of the IP packet. A UDP sum of 0 is written as 0xffff. Places outside the frame change
+/// Completes a partial checksum in software over `frame[partial.start..end]`; `end` is one past the
+/// last byte of the IP packet. A UDP sum of 0 is written as 0xffff. Places outside the frame change
 /// nothing.
 pub fn complete(frame: &mut [u8], partial: Partial, end: usize) {
     let Some(covered) = frame.get_mut(partial.start..end) else {
@@ -73,7 +73,8 @@ pub fn complete(frame: &mut [u8], partial: Partial, end: usize) {
     }
 }
 
-/// The checksum over transport header and data whose field, at `offset`, holds the pseudo-header sum.
+/// The checksum over transport header and data whose field, at `offset`, holds the pseudo-header
+/// sum.
 pub(crate) fn completed(covered: &[u8], offset: usize) -> u16 {
     match Sum::default().bytes(covered).checksum() {
         0 if offset == udp::CHECKSUM => 0xffff,
