@@ -80,8 +80,8 @@ proptest! {
 
     #[test]
     fn completing_a_packet_taken_for_partial_by_chance_changes_nothing(spec in specs(), word: u16) {
-        // Every checksum that equals the pseudo-header sum by chance is one over a packet whose rest sums
-        // to 0xffff: make such packets, by choosing the last word.
+        // Every checksum that equals the pseudo-header sum by chance is one over a packet whose
+        // rest sums to 0xffff: make such packets, by choosing the last word.
         let mut spec = Spec { transport: Transport::Tcp, ..spec };
         spec.payload = word.to_be_bytes().to_vec();
         spec.payload.extend([0, 0]);
@@ -94,7 +94,8 @@ proptest! {
         let field = field(&spec);
         let checksum = u16::from_be_bytes(completed[field..][..2].try_into().unwrap());
         let pseudo = headers.pseudo_header().folded();
-        // The last word takes up the difference, so that the right checksum is the pseudo-header sum.
+        // The last word takes up the difference, so that the right checksum is the pseudo-header
+        // sum.
         let delta = Delta::default().u16(!checksum, !pseudo);
         let last = headers.end - 2;
         let value = !delta.apply(0xffff);
