@@ -19,9 +19,8 @@ fn always(kind: ProgramType, verdict: i32) -> Program {
     Program::load(kind, "always", &asm.assemble().unwrap()).unwrap()
 }
 
-/// A socket that says which datagrams have reached it. What is sent on a veth has arrived, or not,
-/// when the system call returns or very soon after, so a last datagram by way of the loopback
-/// interface would not do as a sign: hence the short wait.
+/// A socket that says which datagrams reach it. Nothing tells that one will not: hence a wait,
+/// much longer than the microseconds that a veth takes.
 struct Receiver(UdpSocket);
 
 impl Receiver {

@@ -89,6 +89,10 @@ fn the_virtio_header_tells_of_partial_checksums() {
         socket.send_to(b"out", PEER).unwrap();
         let sent = next_ipv4(&tun, VNET_HEADER);
         assert_eq!(sent.len(), VNET_HEADER + 28 + 3);
+        // NEEDS_CSUM, from the UDP header on (20), the field being 6 bytes into it.
+        assert_eq!(sent[0], 1);
+        let half = |at: usize| u16::from_ne_bytes([sent[at], sent[at + 1]]);
+        assert_eq!((half(6), half(8)), (20, 6));
     });
 }
 

@@ -1,4 +1,4 @@
-//! The steering decision in plain Rust: the twin of [`program`](super::program), line for line.
+//! The steering decision in plain Rust: the twin of the program, line for line.
 //!
 //! The property test holds the two together. The AF_PACKET port asks this one whether the guard
 //! has taken a packet from the kernel.

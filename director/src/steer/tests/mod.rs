@@ -4,6 +4,7 @@
 
 mod cases;
 mod frames;
+mod interface;
 mod property;
 mod table;
 
