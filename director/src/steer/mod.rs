@@ -24,6 +24,7 @@
 //! Start reading at the chart in `program.rs`. Knows addresses, ports and protocols; must not know
 //! schedulers, connections or how servers are reached.
 
+mod decision;
 mod keys;
 mod mark;
 mod program;

@@ -1,4 +1,4 @@
-//! The steering decision in plain Rust: the twin of [`program`](super::program), line for line.
+//! The steering decision in plain Rust: the twin of the program, line for line.
 //!
 //! The property test holds the two together. The AF_PACKET port asks this one whether the guard
 //! has taken a packet from the kernel.
@@ -90,7 +90,12 @@ impl KeySet {
     }
 
     fn has(&self, kind: Kind, address: [u8; 16], protocol: u8, port: u16) -> bool {
-        self.contains(&Key { address, port, protocol, kind })
+        self.contains(&Key {
+            address,
+            port,
+            protocol,
+            kind,
+        })
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 1];
-const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 2];
+pub(super) const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 1];
+pub(super) const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 /// Ethernet with this type.
 pub(super) fn ethernet(ethertype: u16, payload: &[u8]) -> Vec<u8> {
@@ -59,6 +59,8 @@ pub(super) fn ip_with(
             packet.extend(source.octets());
             packet.extend(to.octets());
             packet.extend(vec![1; 4 * header.options]);
+            let sum = checksum(&packet);
+            packet[10..12].copy_from_slice(&sum);
             packet.extend(payload);
             packet
         }
@@ -75,6 +77,15 @@ pub(super) fn ip_with(
         }
         _ => panic!("{source} and {to} are of different families"),
     }
+}
+
+/// The Internet checksum of a header whose checksum field is 0.
+fn checksum(header: &[u8]) -> [u8; 2] {
+    let sum: u32 = header
+        .chunks_exact(2)
+        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
+        .sum();
+    (!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes()
 }
 
 /// The extension headers, the fragment header last, and the number of the first.
