@@ -19,34 +19,22 @@ const ECHO_REPLY_V6: u8 = 129;
 /// setting `net.ipv4.ping_group_range` does not include our group (the lab's hosts allow root).
 pub fn ping(target: IpAddr, payload: usize, limit: Duration) -> Result<Duration> {
     let (family, protocol, request, reply) = match target {
-        IpAddr::V4(_) => (
-            AddressFamily::Inet,
-            SockProtocol::Icmp,
-            ECHO_REQUEST,
-            ECHO_REPLY,
-        ),
-        IpAddr::V6(_) => (
-            AddressFamily::Inet6,
-            SockProtocol::IcmpV6,
-            ECHO_REQUEST_V6,
-            ECHO_REPLY_V6,
-        ),
+        IpAddr::V4(_) => (AddressFamily::Inet, SockProtocol::Icmp, ECHO_REQUEST, ECHO_REPLY),
+        IpAddr::V6(_) => {
+            (AddressFamily::Inet6, SockProtocol::IcmpV6, ECHO_REQUEST_V6, ECHO_REPLY_V6)
+        }
     };
     let socket = socket(family, SockType::Datagram, SockFlag::SOCK_CLOEXEC, protocol)
         .context("open a ping socket: see sysctl net.ipv4.ping_group_range")?;
     // A ping socket is a datagram socket to everybody but the kernel's ICMP code.
     let socket = UdpSocket::from(socket);
-    socket
-        .connect(SocketAddr::new(target, 0))
-        .with_context(|| format!("no route to {target}"))?;
+    socket.connect(SocketAddr::new(target, 0)).with_context(|| format!("no route to {target}"))?;
     socket.set_read_timeout(Some(limit))?;
     // Type, code, checksum and identifier (both the kernel's business), sequence, data.
     let mut message = vec![request, 0, 0, 0, 0, 0, 0, 1];
     message.extend((0..payload).map(|byte| byte as u8));
     let start = Instant::now();
-    socket
-        .send(&message)
-        .with_context(|| format!("ping {target}"))?;
+    socket.send(&message).with_context(|| format!("ping {target}"))?;
     let mut answer = vec![0; message.len() + 1];
     let length = socket
         .recv(&mut answer)

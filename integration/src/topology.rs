@@ -85,11 +85,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options {
-            servers: 3,
-            director_queues: 1,
-            mtu: None,
-        }
+        Options { servers: 3, director_queues: 1, mtu: None }
     }
 }
 
@@ -164,22 +160,12 @@ impl Topology {
                 .with_context(|| format!("prepare {} for {kind:?}", server.name()))?;
             servers.push(server);
         }
-        Ok(Topology {
-            lab,
-            kind,
-            client,
-            director,
-            servers,
-            front,
-            back,
-        })
+        Ok(Topology { lab, kind, client, director, servers, front, back })
     }
 
     /// Client, director and servers.
     pub fn hosts(&self) -> impl Iterator<Item = &Host> {
-        [&self.client, &self.director]
-            .into_iter()
-            .chain(&self.servers)
+        [&self.client, &self.director].into_iter().chain(&self.servers)
     }
 
     /// Starts an HTTP server on every server, on all its addresses, and waits until they serve.
@@ -236,9 +222,7 @@ impl Topology {
         progress: impl FnMut(http::Progress) + Send,
     ) -> Result<http::Tally> {
         self.client.run(|| {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()?;
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             Ok(runtime.block_on(http::fetch_many(plan, progress)))
         })?
     }

@@ -65,9 +65,7 @@ pub fn echo_many(
         };
         let socket = UdpSocket::bind((any, 0)).context("open a UDP socket")?;
         socket.set_read_timeout(Some(limit))?;
-        socket
-            .connect(target)
-            .with_context(|| format!("no route to {target}"))?;
+        socket.connect(target).with_context(|| format!("no route to {target}"))?;
         Ok(socket)
     };
     let mut tally = EchoTally::default();
@@ -77,9 +75,7 @@ pub fn echo_many(
         if !same_port && number > 0 {
             socket = open()?;
         }
-        let message: Vec<u8> = (0..size.max(8))
-            .map(|at| number.to_be_bytes()[at % 8])
-            .collect();
+        let message: Vec<u8> = (0..size.max(8)).map(|at| number.to_be_bytes()[at % 8]).collect();
         let received = socket
             .send(&message)
             .and_then(|_| socket.recv(&mut answer))

@@ -42,21 +42,11 @@ fn from_client(vip: IpAddr, payload: &[u8], whole: bool) -> Vec<u8> {
     let (checksum, pseudo) = match (CLIENT[usize::from(vip.is_ipv6())], vip) {
         (IpAddr::V4(from), IpAddr::V4(to)) => (
             udp::ipv4_checksum(&header.to_immutable(), &from, &to),
-            fold(&[
-                &from.octets(),
-                &to.octets(),
-                &[0, 17],
-                &length.to_be_bytes(),
-            ]),
+            fold(&[&from.octets(), &to.octets(), &[0, 17], &length.to_be_bytes()]),
         ),
         (IpAddr::V6(from), IpAddr::V6(to)) => (
             udp::ipv6_checksum(&header.to_immutable(), &from, &to),
-            fold(&[
-                &from.octets(),
-                &to.octets(),
-                &[0, 17],
-                &length.to_be_bytes(),
-            ]),
+            fold(&[&from.octets(), &to.octets(), &[0, 17], &length.to_be_bytes()]),
         ),
         _ => unreachable!("the client has an address of the VIP's family"),
     };
@@ -95,10 +85,8 @@ fn from_client(vip: IpAddr, payload: &[u8], whole: bool) -> Vec<u8> {
 /// The one's complement sum of 16-bit words, not complemented.
 fn fold(parts: &[&[u8]]) -> u16 {
     let words = parts.concat();
-    let sum: u32 = words
-        .chunks(2)
-        .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])))
-        .sum();
+    let sum: u32 =
+        words.chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
     let sum = (sum & 0xffff) + (sum >> 16);
     ((sum & 0xffff) + (sum >> 16)) as u16
 }
@@ -119,11 +107,7 @@ fn tunnel(director: &Host, family: RawFamily, server: usize, inner: &[u8]) {
 
 fn client_socket(topology: &Topology, vip: IpAddr) -> UdpSocket {
     let address = SocketAddr::new(CLIENT[usize::from(vip.is_ipv6())], CLIENT_PORT);
-    let socket = topology
-        .client
-        .run(|| UdpSocket::bind(address))
-        .unwrap()
-        .unwrap();
+    let socket = topology.client.run(|| UdpSocket::bind(address)).unwrap().unwrap();
     socket.set_read_timeout(Some(SECOND * 2)).unwrap();
     socket
 }
@@ -133,13 +117,7 @@ fn start_echo(server: &Host, vip: IpAddr) -> Process {
     let listen = SocketAddr::new(vip, ECHO_PORT).to_string();
     let echo = server
         .command(LAB_BINARY)
-        .args([
-            "serve-udp-echo",
-            "--name",
-            server.name(),
-            "--listen",
-            &listen,
-        ])
+        .args(["serve-udp-echo", "--name", server.name(), "--listen", &listen])
         .spawn()
         .unwrap();
     echo.wait_for_log("echoes on", SECOND * 5).unwrap();
@@ -186,9 +164,7 @@ fn a_server_without_agent_does_not_unpack() {
     let client = client_socket(&topology, VIP_V4);
     let inner = from_client(VIP_V4, b"hello there", true);
     tunnel(&topology.director, RawFamily::V4, 1, &inner);
-    client
-        .set_read_timeout(Some(Duration::from_millis(300)))
-        .unwrap();
+    client.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
     assert!(client.recv_from(&mut [0; 100]).is_err());
 }
 
@@ -225,17 +201,8 @@ fn the_agent_is_quiet_about_its_vips_and_puts_everything_back() {
     let (client, server) = (lab.host("client").unwrap(), lab.host("server").unwrap());
     let wire = lab.segment("wire").unwrap();
     for (host, last) in [(&client, 1), (&server, 2)] {
-        let addresses = [
-            format!("192.0.2.{last}/24"),
-            format!("2001:db8:1::{last}/64"),
-        ];
-        lab.connect(
-            host,
-            &wire,
-            "eth0",
-            &addresses.each_ref().map(String::as_str),
-        )
-        .unwrap();
+        let addresses = [format!("192.0.2.{last}/24"), format!("2001:db8:1::{last}/64")];
+        lab.connect(host, &wire, "eth0", &addresses.each_ref().map(String::as_str)).unwrap();
     }
     server.sysctl("net.ipv4.conf.all.rp_filter", "1").unwrap();
     server.add_address("lo", &VIP_V6.to_string()).unwrap(); // By the operator: must survive.
@@ -251,16 +218,10 @@ fn the_agent_is_quiet_about_its_vips_and_puts_everything_back() {
         agent.wait_for_log("ready", SECOND * 5).unwrap();
         let during = state(&server);
         assert_ne!(during, before);
-        assert_eq!(
-            during.contains("switchyard0"),
-            !tunnel.is_empty(),
-            "{during}"
-        );
+        assert_eq!(during.contains("switchyard0"), !tunnel.is_empty(), "{during}");
         server.run(|| ping(VIP_V4, 0, SECOND)).unwrap().unwrap();
         for vip in [VIP_V4, VIP_V6] {
-            let asked = client
-                .run(|| ping(vip, 0, Duration::from_millis(300)))
-                .unwrap();
+            let asked = client.run(|| ping(vip, 0, Duration::from_millis(300))).unwrap();
             assert!(asked.is_err(), "the agent's host answers for {vip}");
         }
         let status = agent.stop().unwrap();

@@ -73,12 +73,7 @@ pub struct Run {
     #[arg(long, value_name = "NETWORK", requires = "tunnel")]
     from: Vec<IpNet>,
     /// The name of the TUN device
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "switchyard0",
-        requires = "tunnel"
-    )]
+    #[arg(long, value_name = "NAME", default_value = "switchyard0", requires = "tunnel")]
     device: String,
 }
 
@@ -139,10 +134,7 @@ async fn prepare(preparation: &mut Preparation, options: &Run) -> Result<Option<
     }
     let device = device::open(&options.device)?;
     preparation.open_device(&options.device).await?;
-    let tunnel = Tunnel::open(Policy {
-        vips: vips.clone(),
-        from: options.from.clone(),
-    })?;
+    let tunnel = Tunnel::open(Policy { vips: vips.clone(), from: options.from.clone() })?;
     tracing::info!(
         ?vips,
         device = options.device,

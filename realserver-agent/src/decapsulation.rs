@@ -60,9 +60,7 @@ impl Default for Buffer {
 impl Buffer {
     /// A buffer for a packet of any length.
     pub fn new() -> Buffer {
-        Buffer {
-            bytes: vec![0; IPV6_HEADER + LONGEST].into(),
-        }
+        Buffer { bytes: vec![0; IPV6_HEADER + LONGEST].into() }
     }
 
     /// Where a raw socket of this family is to put the packet.
@@ -106,14 +104,8 @@ impl Buffer {
 
     /// Checks where the inner packet is going and completes its checksum.
     fn finish(&mut self, inner: Range<usize>, policy: &Policy) -> Result<&[u8], Refusal> {
-        let start = inner
-            .start
-            .checked_sub(ETHERNET_HEADER)
-            .ok_or(Refusal::Malformed)?;
-        let frame = self
-            .bytes
-            .get_mut(start..inner.end)
-            .ok_or(Refusal::Malformed)?;
+        let start = inner.start.checked_sub(ETHERNET_HEADER).ok_or(Refusal::Malformed)?;
+        let frame = self.bytes.get_mut(start..inner.end).ok_or(Refusal::Malformed)?;
         let ether_type: u16 = match frame.get(ETHERNET_HEADER).map(|byte| byte >> 4) {
             Some(4) => 0x0800,
             _ => 0x86dd,

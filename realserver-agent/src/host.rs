@@ -20,10 +20,8 @@ use netlink_packet_route::address::{AddressAttribute, AddressFlags};
 use rtnetlink::{AddressMessageBuilder, Handle, LinkUnspec};
 
 /// Settings that keep quiet about IPv4 VIPs.
-const QUIET: [(&str, &str); 2] = [
-    ("net/ipv4/conf/all/arp_ignore", "1"),
-    ("net/ipv4/conf/all/arp_announce", "2"),
-];
+const QUIET: [(&str, &str); 2] =
+    [("net/ipv4/conf/all/arp_ignore", "1"), ("net/ipv4/conf/all/arp_announce", "2")];
 /// "File exists", as netlink says it.
 const EXISTS: i32 = nix::libc::EEXIST;
 
@@ -50,10 +48,7 @@ impl Preparation {
         let (connection, netlink, _) =
             rtnetlink::new_connection().context("open a netlink socket")?;
         tokio::spawn(connection);
-        Ok(Preparation {
-            netlink,
-            changes: Vec::new(),
-        })
+        Ok(Preparation { netlink, changes: Vec::new() })
     }
 
     /// Puts the VIPs on `lo`, silently. One that is there already stays there also at the end.
@@ -70,12 +65,7 @@ impl Preparation {
         }
         let lo = index("lo")?;
         let up = LinkUnspec::new_with_index(lo).up().build();
-        self.netlink
-            .link()
-            .set(up)
-            .execute()
-            .await
-            .context("set lo up")?;
+        self.netlink.link().set(up).execute().await.context("set lo up")?;
         for vip in vips {
             let prefix = if vip.is_ipv4() { 32 } else { 128 };
             let mut request = self.netlink.address().add(lo, *vip, prefix);
@@ -114,12 +104,7 @@ impl Preparation {
             write(&addresses, "1")?;
         }
         let up = LinkUnspec::new_with_index(index(device)?).up().build();
-        self.netlink
-            .link()
-            .set(up)
-            .execute()
-            .await
-            .with_context(|| format!("set {device} up"))
+        self.netlink.link().set(up).execute().await.with_context(|| format!("set {device} up"))
     }
 
     /// Takes every change back, the last first. An error does not keep the rest from being done.
@@ -152,21 +137,14 @@ impl Preparation {
 async fn remove_vip(netlink: &Handle, vip: IpAddr) -> Result<()> {
     let lo = index("lo")?;
     let message = match vip {
-        IpAddr::V4(vip) => AddressMessageBuilder::<Ipv4Addr>::new()
-            .index(lo)
-            .address(vip, 32)
-            .build(),
-        IpAddr::V6(vip) => AddressMessageBuilder::<Ipv6Addr>::new()
-            .index(lo)
-            .address(vip, 128)
-            .build(),
+        IpAddr::V4(vip) => {
+            AddressMessageBuilder::<Ipv4Addr>::new().index(lo).address(vip, 32).build()
+        }
+        IpAddr::V6(vip) => {
+            AddressMessageBuilder::<Ipv6Addr>::new().index(lo).address(vip, 128).build()
+        }
     };
-    netlink
-        .address()
-        .del(message)
-        .execute()
-        .await
-        .with_context(|| format!("remove {vip} from lo"))
+    netlink.address().del(message).execute().await.with_context(|| format!("remove {vip} from lo"))
 }
 
 fn setting(key: &str) -> PathBuf {
@@ -175,10 +153,7 @@ fn setting(key: &str) -> PathBuf {
 
 fn write(path: &std::path::Path, value: &str) -> Result<()> {
     std::fs::write(path, value).with_context(|| {
-        format!(
-            "write {value} to {}: root, and a writable /proc/sys, are needed",
-            path.display()
-        )
+        format!("write {value} to {}: root, and a writable /proc/sys, are needed", path.display())
     })
 }
 

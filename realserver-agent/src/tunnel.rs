@@ -58,11 +58,7 @@ impl Arrival {
         let socket = raw::open(family, protocol).with_context(|| {
             format!("open a raw socket for protocol {protocol}: CAP_NET_RAW is needed")
         })?;
-        Ok(Arrival {
-            socket: UdpSocket::from_std(socket)?,
-            family,
-            protocol,
-        })
+        Ok(Arrival { socket: UdpSocket::from_std(socket)?, family, protocol })
     }
 }
 
@@ -113,11 +109,7 @@ impl Tunnel {
     }
 
     async fn pump(&self, arrival: &Arrival, sink: &impl Sink) -> Result<()> {
-        let Arrival {
-            socket,
-            family,
-            protocol,
-        } = arrival;
+        let Arrival { socket, family, protocol } = arrival;
         let mut buffer = Buffer::new();
         loop {
             socket.readable().await.context("wait for a raw socket")?;

@@ -110,25 +110,13 @@ fn main() -> Result<()> {
             }
             Ok(())
         }
-        Command::ServeHttp {
-            name,
-            listen,
-            body_bytes,
-        } => {
+        Command::ServeHttp { name, listen, body_bytes } => {
             let answer = http::Answer::new(&name, body_bytes)?;
             runtime()?.block_on(http::serve(answer, &listen, || {
                 eprintln!("{name} serves HTTP on {listen:?}");
             }))
         }
-        Command::Get {
-            target,
-            count,
-            concurrency,
-            from,
-            request_seconds,
-            total_seconds,
-            json,
-        } => {
+        Command::Get { target, count, concurrency, from, request_seconds, total_seconds, json } => {
             let plan = http::Plan {
                 target: http_target(&target)?,
                 source: from,
@@ -147,13 +135,7 @@ fn main() -> Result<()> {
             exit_if(tally.failed() > 0)
         }
         Command::ServeUdpEcho { name, listen } => udp::serve_echo(&name, listen),
-        Command::SendUdp {
-            target,
-            count,
-            size,
-            same_port,
-            json,
-        } => {
+        Command::SendUdp { target, count, size, same_port, json } => {
             let tally = udp::echo_many(target, count, size, same_port, Duration::from_secs(1))?;
             if json {
                 println!("{}", serde_json::to_string(&tally)?);
@@ -186,10 +168,7 @@ fn hold(kind: topology::Kind) -> Result<()> {
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("start a runtime")
+    tokio::runtime::Builder::new_current_thread().enable_all().build().context("start a runtime")
 }
 
 /// `http://address[:port]/...` or `address:port`. Names are not looked up: a lab has no DNS.
@@ -207,11 +186,7 @@ fn show_progress() -> impl FnMut(http::Progress) {
     let terminal = std::io::stderr().is_terminal();
     move |progress| {
         if terminal {
-            let http::Progress {
-                done,
-                failed,
-                count,
-            } = progress;
+            let http::Progress { done, failed, count } = progress;
             eprint!("\r{done} of {count}, {failed} failed ");
             if done == count {
                 eprintln!();

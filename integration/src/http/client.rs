@@ -115,11 +115,7 @@ pub async fn fetch_many(plan: &Plan, mut progress: impl FnMut(Progress)) -> Tall
                 done = plan.count;
             }
         }
-        progress(Progress {
-            done,
-            failed: tally.failed(),
-            count: plan.count,
-        });
+        progress(Progress { done, failed: tally.failed(), count: plan.count });
     }
     tally.seconds = start.elapsed().as_secs_f64();
     tally
@@ -144,16 +140,10 @@ async fn fetch_in_time(
 
 /// One request on a connection of its own: the name and the length of the body.
 async fn fetch(target: SocketAddr, source: Option<IpAddr>) -> Result<(String, u64)> {
-    let socket = if target.is_ipv4() {
-        TcpSocket::new_v4()
-    } else {
-        TcpSocket::new_v6()
-    }
-    .context("open a socket")?;
+    let socket = if target.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }
+        .context("open a socket")?;
     if let Some(source) = source {
-        socket
-            .bind(SocketAddr::new(source, 0))
-            .with_context(|| format!("bind to {source}"))?;
+        socket.bind(SocketAddr::new(source, 0)).with_context(|| format!("bind to {source}"))?;
     }
     let stream = socket.connect(target).await.context("connect")?;
     let (mut sender, connection) =
@@ -170,11 +160,7 @@ async fn fetch(target: SocketAddr, source: Option<IpAddr>) -> Result<(String, u6
             .get(SERVER_HEADER)
             .map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned())
             .unwrap_or_default();
-        anyhow::ensure!(
-            response.status().is_success(),
-            "status {}",
-            response.status()
-        );
+        anyhow::ensure!(response.status().is_success(), "status {}", response.status());
         // hyper errs when the body is shorter than announced.
         let body = response.into_body().collect().await?.to_bytes();
         Ok((name, body.len() as u64))

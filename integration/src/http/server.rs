@@ -69,9 +69,7 @@ fn listen(address: SocketAddr) -> Result<tokio::net::TcpListener> {
     bind(socket.as_raw_fd(), &SockaddrStorage::from(address))
         .with_context(|| format!("listen on {address}/tcp"))?;
     listen(&socket, Backlog::MAXCONN)?;
-    Ok(tokio::net::TcpListener::from_std(TcpListener::from(
-        socket,
-    ))?)
+    Ok(tokio::net::TcpListener::from_std(TcpListener::from(socket))?)
 }
 
 /// Serves on all these addresses, with keep-alive, until the future is dropped. `ready` is called

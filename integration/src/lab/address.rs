@@ -34,10 +34,7 @@ impl FromStr for Prefix {
                 .with_context(|| format!("{text:?}: the prefix length is not a number"))?,
             None => longest,
         };
-        ensure!(
-            length <= longest,
-            "{text:?}: the prefix length is over {longest}"
-        );
+        ensure!(length <= longest, "{text:?}: the prefix length is over {longest}");
         Ok(Prefix { address, length })
     }
 }
@@ -73,10 +70,7 @@ impl FromStr for Mac {
                 .and_then(|part| u8::from_str_radix(part, 16).ok())
                 .with_context(|| format!("{text:?} is not an Ethernet address"))?;
         }
-        ensure!(
-            parts.next().is_none(),
-            "{text:?} is longer than an Ethernet address"
-        );
+        ensure!(parts.next().is_none(), "{text:?} is longer than an Ethernet address");
         Ok(Mac(bytes))
     }
 }
@@ -97,10 +91,7 @@ mod tests {
         let v4: Prefix = "192.0.2.1".parse().unwrap();
         let v6: Prefix = "2001:db8::1".parse().unwrap();
         assert_eq!((v4.length, v6.length), (32, 128));
-        assert_eq!(
-            "2001:db8::1/64",
-            "2001:db8::1/64".parse::<Prefix>().unwrap().to_string()
-        );
+        assert_eq!("2001:db8::1/64", "2001:db8::1/64".parse::<Prefix>().unwrap().to_string());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use rtnetlink::{Handle, RouteMessageBuilder};
 
 use super::namespace::Namespace;
-use super::{Command, Inner, Mac, Prefix, link, netlink};
+use super::{Command, Inner, Mac, Prefix, link, netlink, readiness};
 
 /// A host: one network namespace. Cheap to clone; useless once its lab has been dropped.
 #[derive(Clone, Debug)]
@@ -42,11 +42,7 @@ const SETTINGS: &[(&str, &str)] = &[
 
 impl Host {
     pub(super) fn new(lab: Arc<Inner>, name: &str, namespace: Namespace) -> Host {
-        Host {
-            lab,
-            name: name.to_owned(),
-            namespace,
-        }
+        Host { lab, name: name.to_owned(), namespace }
     }
 
     pub(super) fn lab(&self) -> &Arc<Inner> {
@@ -125,7 +121,8 @@ impl Host {
     pub fn add_address(&self, interface: &str, address: &str) -> Result<()> {
         let prefix: Prefix = address.parse()?;
         self.on_interface(interface, async |handle, index| {
-            link::add_address(&handle, index, prefix).await
+            link::add_address(&handle, index, prefix).await?;
+            readiness::wait_for_address(interface, prefix.address)
         })
     }
 
@@ -150,9 +147,8 @@ impl Host {
     /// When it exists, or the gateway cannot be reached directly.
     pub fn route(&self, destination: &str, gateway: &str) -> Result<()> {
         let prefix: Prefix = destination.parse()?;
-        let gateway: IpAddr = gateway
-            .parse()
-            .with_context(|| format!("gateway {gateway:?} is not an address"))?;
+        let gateway: IpAddr =
+            gateway.parse().with_context(|| format!("gateway {gateway:?} is not an address"))?;
         self.run(|| {
             netlink::request(async |handle| {
                 let request = match (prefix.address, gateway) {
@@ -226,9 +222,23 @@ impl Host {
     /// # Errors
     /// When there is no such interface.
     pub fn set_up(&self, interface: &str, up: bool) -> Result<()> {
-        self.on_interface(interface, async |handle, index| {
-            link::set_up(&handle, index, up).await
-        })
+        self.on_interface(interface, async |handle, index| link::set_up(&handle, index, up).await)
+    }
+
+    /// Switches an offload of an interface, as `ethtool -K` does. With
+    /// [`TxChecksum`](netio::ethtool::Offload::TxChecksum) off the host sends complete checksums;
+    /// on, as it is at first, only the pseudo-header's.
+    ///
+    /// # Errors
+    /// When there is no such interface or offload.
+    pub fn offload(
+        &self,
+        interface: &str,
+        offload: netio::ethtool::Offload,
+        on: bool,
+    ) -> Result<()> {
+        self.run(|| netio::ethtool::set_offload(interface, offload, on))?
+            .with_context(|| format!("switch {offload:?} of {interface} on {}", self.name))
     }
 
     /// The MAC address of an interface.
@@ -256,11 +266,7 @@ impl Host {
 }
 
 fn sysctl_path(key: &str) -> std::path::PathBuf {
-    let relative = if key.contains('/') {
-        key.to_owned()
-    } else {
-        key.replace('.', "/")
-    };
+    let relative = if key.contains('/') { key.to_owned() } else { key.replace('.', "/") };
     Path::new("/proc/sys").join(relative)
 }
 

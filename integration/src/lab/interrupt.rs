@@ -37,9 +37,7 @@ pub(super) fn watch() -> Result<()> {
 }
 
 fn wait_for_signal(ready: &std::sync::mpsc::Sender<std::io::Result<()>>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let received = runtime.and_then(|runtime| {
         runtime.block_on(async {
             let mut interrupt = signal(SignalKind::interrupt())?;

@@ -7,7 +7,7 @@ use netlink_packet_route::address::{AddressAttribute, AddressFlags};
 use netlink_packet_route::link::{BridgeStpState, InfoData, InfoVeth, LinkAttribute};
 use rtnetlink::{Handle, LinkBridge, LinkUnspec, LinkVeth};
 
-use super::{BRIDGE, Host, Mac, Prefix, netlink};
+use super::{BRIDGE, Host, Mac, Prefix, netlink, readiness};
 
 /// The longest name of an interface that the kernel takes.
 const LONGEST_NAME: usize = 15;
@@ -101,9 +101,8 @@ pub(super) fn connect(
             message.attributes.extend(shape.iter().cloned());
             for attribute in &mut message.attributes {
                 if let LinkAttribute::LinkInfo(infos) = attribute {
-                    let mut peer = LinkUnspec::new_with_name(port)
-                        .setns_by_fd(far.as_raw_fd())
-                        .build();
+                    let mut peer =
+                        LinkUnspec::new_with_name(port).setns_by_fd(far.as_raw_fd()).build();
                     peer.attributes.extend(shape.iter().cloned());
                     for info in infos {
                         use netlink_packet_route::link::LinkInfo;
@@ -129,8 +128,6 @@ pub(super) fn connect(
             Ok(())
         })
     })??;
-    // The far end first: our end has a carrier as soon as it comes up, and its addresses can be
-    // used at once.
     host.run(|| {
         let index = netlink::index(&link.interface)?;
         netlink::request(async |handle| {
@@ -139,16 +136,18 @@ pub(super) fn connect(
                 add_address(&handle, index, *prefix).await?;
             }
             Ok(())
-        })
-    })?
+        })?;
+        link.addresses
+            .iter()
+            .try_for_each(|prefix| readiness::wait_for_address(&link.interface, prefix.address))
+    })??;
+    readiness::wait_for_port(segment, port)
 }
 
 /// Queues and MTU, the same for both ends.
 fn shape(link: &Link) -> Vec<LinkAttribute> {
-    let mut attributes = vec![
-        LinkAttribute::NumTxQueues(link.queues),
-        LinkAttribute::NumRxQueues(link.queues),
-    ];
+    let mut attributes =
+        vec![LinkAttribute::NumTxQueues(link.queues), LinkAttribute::NumRxQueues(link.queues)];
     attributes.extend(link.mtu.map(LinkAttribute::Mtu));
     attributes
 }
@@ -169,25 +168,14 @@ pub(super) fn create_bridge(name: &str) -> Result<()> {
 pub(super) async fn set_up(handle: &Handle, index: u32, up: bool) -> Result<()> {
     let link = LinkUnspec::new_with_index(index);
     let link = if up { link.up() } else { link.down() };
-    handle
-        .link()
-        .set(link.build())
-        .execute()
-        .await
-        .context("set an interface up or down")
+    handle.link().set(link.build()).execute().await.context("set an interface up or down")
 }
 
 /// Adds an address, IPv6 ones without duplicate address detection.
 pub(super) async fn add_address(handle: &Handle, index: u32, prefix: Prefix) -> Result<()> {
     let mut request = handle.address().add(index, prefix.address, prefix.length);
     if prefix.address.is_ipv6() {
-        request
-            .message_mut()
-            .attributes
-            .push(AddressAttribute::Flags(AddressFlags::Nodad));
+        request.message_mut().attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
     }
-    request
-        .execute()
-        .await
-        .with_context(|| format!("add address {prefix}"))
+    request.execute().await.with_context(|| format!("add address {prefix}"))
 }

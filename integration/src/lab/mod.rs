@@ -31,6 +31,7 @@ mod link;
 mod namespace;
 mod netlink;
 mod process;
+mod readiness;
 mod record;
 
 use std::path::{Path, PathBuf};
@@ -54,10 +55,7 @@ use record::Record;
 /// # Errors
 /// When the caller is not root or the kernel refuses network namespaces.
 pub fn supported() -> Result<()> {
-    ensure!(
-        nix::unistd::geteuid().is_root(),
-        "building network namespaces needs root"
-    );
+    ensure!(nix::unistd::geteuid().is_root(), "building network namespaces needs root");
     namespace::probe()
 }
 
@@ -76,10 +74,7 @@ impl Lab {
     /// # Errors
     /// When the caller is not root, or `/run` cannot be written.
     pub fn new(name: &str) -> Result<Lab> {
-        ensure!(
-            nix::unistd::geteuid().is_root(),
-            "building network namespaces needs root"
-        );
+        ensure!(nix::unistd::geteuid().is_root(), "building network namespaces needs root");
         sweep()?;
         interrupt::watch()?;
         let record = Record::create(name)?;
@@ -87,10 +82,7 @@ impl Lab {
         let inner = Arc::new(Inner {
             name: name.to_owned(),
             logs,
-            state: Mutex::new(State {
-                record: Some(record.clone()),
-                ..State::default()
-            }),
+            state: Mutex::new(State { record: Some(record.clone()), ..State::default() }),
             tag: record.tag().to_owned(),
             tearing_down: Mutex::new(()),
         });
@@ -127,22 +119,13 @@ impl Lab {
     pub fn host(&self, name: &str) -> Result<Host> {
         ensure!(
             !name.is_empty()
-                && name
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'),
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'),
             "host name {name:?}: use letters, digits and '-'"
         );
         let full_name = format!("{}-{name}", record::namespace_prefix(&self.inner.tag));
         let mut state = self.inner.lock();
-        ensure!(
-            state.record.is_some(),
-            "lab {} has been torn down",
-            self.inner.name
-        );
-        ensure!(
-            !state.namespaces.contains(&full_name),
-            "host name {name:?} is taken in this lab"
-        );
+        ensure!(state.record.is_some(), "lab {} has been torn down", self.inner.name);
+        ensure!(!state.namespaces.contains(&full_name), "host name {name:?} is taken in this lab");
         let namespace = Namespace::create(&full_name)?;
         state.namespaces.push(full_name);
         drop(state);
@@ -196,12 +179,7 @@ impl Lab {
         };
         let port = format!("{}-{}", host.name(), link.interface);
         link::connect(host, &segment.host, &port, link, mac).with_context(|| {
-            format!(
-                "connect {} of {} to segment {}",
-                link.interface,
-                host.name(),
-                segment.name()
-            )
+            format!("connect {} of {} to segment {}", link.interface, host.name(), segment.name())
         })
     }
 }
@@ -263,20 +241,13 @@ impl Inner {
 
     /// Stops the processes, removes the namespaces and the record. The second call does nothing.
     fn tear_down(&self, print_logs: bool) {
-        let _alone = self
-            .tearing_down
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.tearing_down.lock().unwrap_or_else(PoisonError::into_inner);
         let (record, namespaces, processes) = {
             let mut state = self.lock();
             let Some(record) = state.record.take() else {
                 return;
             };
-            (
-                record,
-                std::mem::take(&mut state.namespaces),
-                std::mem::take(&mut state.processes),
-            )
+            (record, std::mem::take(&mut state.namespaces), std::mem::take(&mut state.processes))
         };
         process::stop_all(&processes);
         if print_logs {

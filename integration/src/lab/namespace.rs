@@ -49,9 +49,7 @@ impl Namespace {
                 format!("create network namespace {name}: CAP_SYS_ADMIN and CONFIG_NET_NS needed")
             });
         }
-        Ok(Namespace {
-            name: name.to_owned(),
-        })
+        Ok(Namespace { name: name.to_owned() })
     }
 
     pub(super) fn name(&self) -> &str {
@@ -159,13 +157,5 @@ fn show_own_sysfs() {
                 None::<&str>,
             )
         })
-        .and_then(|()| {
-            mount(
-                Some("sysfs"),
-                "/sys",
-                Some("sysfs"),
-                MsFlags::empty(),
-                None::<&str>,
-            )
-        });
+        .and_then(|()| mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), None::<&str>));
 }

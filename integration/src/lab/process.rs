@@ -31,11 +31,7 @@ pub struct Command {
 
 impl Command {
     pub(super) fn new(host: Host, program: &OsStr) -> Command {
-        Command {
-            host,
-            inner: std::process::Command::new(program),
-            piped: false,
-        }
+        Command { host, inner: std::process::Command::new(program), piped: false }
     }
 
     /// Adds an argument.
@@ -94,11 +90,7 @@ impl Command {
         let process = self.start(true)?;
         let Some(status) = process.wait(limit)? else {
             process.stop()?;
-            bail!(
-                "{} did not end within {limit:?}:\n{}",
-                process.title(),
-                process.log()
-            );
+            bail!("{} did not end within {limit:?}:\n{}", process.title(), process.log());
         };
         let running = &process.running;
         let output = running.output.as_deref().map_or(Ok(Vec::new()), fs::read);
@@ -111,22 +103,13 @@ impl Command {
 
     fn start(self, capture: bool) -> Result<Process> {
         use std::os::unix::process::CommandExt;
-        let Command {
-            host,
-            mut inner,
-            piped,
-        } = self;
+        let Command { host, mut inner, piped } = self;
         let program = Path::new(inner.get_program());
-        let name = program
-            .file_name()
-            .unwrap_or(program.as_os_str())
-            .to_string_lossy();
+        let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
         let title = format!("{name} on {}", host.name());
         let lab = host.lab().clone();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let log = lab
-            .logs
-            .join(format!("{number:03}-{}-{name}.log", host.name()));
+        let log = lab.logs.join(format!("{number:03}-{}-{name}.log", host.name()));
         let create =
             |path: &Path| File::create(path).with_context(|| format!("create {}", path.display()));
         let errors = create(&log)?;
@@ -141,23 +124,11 @@ impl Command {
 
         // Locked while starting: a tear-down either sees this process or has been seen by us.
         let mut state = lab.lock();
-        ensure!(
-            state.record.is_some(),
-            "lab {} has been torn down",
-            lab.name
-        );
-        let mut child = host
-            .run(|| inner.spawn())?
-            .with_context(|| format!("start {title}"))?;
+        ensure!(state.record.is_some(), "lab {} has been torn down", lab.name);
+        let mut child = host.run(|| inner.spawn())?.with_context(|| format!("start {title}"))?;
         let id = child.id();
         let pipes = child.stdin.take().zip(child.stdout.take());
-        let running = Arc::new(Running {
-            title,
-            log,
-            output,
-            id,
-            child: Mutex::new(child),
-        });
+        let running = Arc::new(Running { title, log, output, id, child: Mutex::new(child) });
         state.processes.push(running.clone());
         if let Some(record) = &state.record {
             record.child(id)?;
@@ -224,18 +195,10 @@ impl Process {
                 return Ok(());
             }
             if let Some(status) = status {
-                bail!(
-                    "{} ended ({status}) without {text:?}:\n{}",
-                    self.title(),
-                    self.log()
-                );
+                bail!("{} ended ({status}) without {text:?}:\n{}", self.title(), self.log());
             }
             if Instant::now() >= deadline {
-                bail!(
-                    "{}: no {text:?} within {limit:?}:\n{}",
-                    self.title(),
-                    self.log()
-                );
+                bail!("{}: no {text:?} within {limit:?}:\n{}", self.title(), self.log());
             }
             std::thread::sleep(INTERVAL);
         }
@@ -279,9 +242,7 @@ impl Running {
     }
 
     fn status(&self) -> Result<Option<ExitStatus>> {
-        self.child()
-            .try_wait()
-            .with_context(|| format!("wait for {}", self.title))
+        self.child().try_wait().with_context(|| format!("wait for {}", self.title))
     }
 
     fn wait(&self, deadline: Instant) -> Result<Option<ExitStatus>> {
@@ -312,9 +273,7 @@ impl Running {
             return Ok(status);
         }
         let _ = killpg(self.pid(), Signal::SIGKILL);
-        child
-            .wait()
-            .with_context(|| format!("wait for {}", self.title))
+        child.wait().with_context(|| format!("wait for {}", self.title))
     }
 
     fn read_log(&self) -> String {

@@ -99,10 +99,7 @@ pub fn sweep() -> Result<Vec<String>> {
         if processes.iter().any(|entry| entry.owner && entry.alive()) {
             continue;
         }
-        for child in processes
-            .iter()
-            .filter(|entry| !entry.owner && entry.alive())
-        {
+        for child in processes.iter().filter(|entry| !entry.owner && entry.alive()) {
             let _ = kill(Pid::from_raw(child.pid.cast_signed()), Signal::SIGKILL);
         }
         for name in namespace::names(&format!("{}-", namespace_prefix(&tag))) {
@@ -171,11 +168,7 @@ mod tests {
     fn this_process_is_alive_and_a_later_one_of_the_same_number_is_not_it() {
         let pid = std::process::id();
         let start = start_time(pid).unwrap();
-        let own = |start| Entry {
-            owner: true,
-            pid,
-            start,
-        };
+        let own = |start| Entry { owner: true, pid, start };
         assert!(own(start).alive());
         assert!(!own(start + 1).alive());
     }
@@ -184,16 +177,8 @@ mod tests {
     fn a_torn_last_line_does_not_hide_the_owner() {
         let entries = parse("owner 17 4711\nname nat v4\nchild 18 4712\nchild 1");
         let expected = [
-            Entry {
-                owner: true,
-                pid: 17,
-                start: 4711,
-            },
-            Entry {
-                owner: false,
-                pid: 18,
-                start: 4712,
-            },
+            Entry { owner: true, pid: 17, start: 4711 },
+            Entry { owner: false, pid: 18, start: 4712 },
         ];
         assert_eq!(entries, expected);
     }

@@ -50,10 +50,7 @@ fn converse(client: &Host, server: &Host, address: IpAddr) -> Result<()> {
 
 /// Without a director translating, the client needs a way back to the servers' networks.
 fn route_client_to_servers(topology: &Topology) {
-    for (network, gateway) in [
-        ("10.77.0.0/24", "192.0.2.1"),
-        ("fd77::/64", "2001:db8:1::1"),
-    ] {
+    for (network, gateway) in [("10.77.0.0/24", "192.0.2.1"), ("fd77::/64", "2001:db8:1::1")] {
         topology.client.route(network, gateway).unwrap();
     }
 }
@@ -73,10 +70,7 @@ fn hosts_of_a_segment_reach_each_other_at_once() {
     route_client_to_servers(&topology);
     for (number, server) in (1..).zip(&topology.servers) {
         for address in topology::server_addresses(number) {
-            director
-                .run(|| ping(address, 1400, SECOND))
-                .unwrap()
-                .unwrap();
+            director.run(|| ping(address, 1400, SECOND)).unwrap().unwrap();
             converse(director, server, address).unwrap();
             // By way of the director, which routes, and back by the servers' default route.
             converse(client, server, address).unwrap();
@@ -114,13 +108,7 @@ fn labs_at_the_same_time_do_not_meet() {
         let (host, wire) = (lab.host("client").unwrap(), lab.segment("wire").unwrap());
         let last = if lab.tag() == one.tag() { 1 } else { 2 };
         let addresses = [format!("192.0.2.{last}/24"), format!("2001:db8::{last}/64")];
-        lab.connect(
-            &host,
-            &wire,
-            "eth0",
-            &addresses.each_ref().map(String::as_str),
-        )
-        .unwrap();
+        lab.connect(&host, &wire, "eth0", &addresses.each_ref().map(String::as_str)).unwrap();
         hosts.push(host);
     }
     for target in ["192.0.2.2", "2001:db8::2"] {
@@ -141,12 +129,7 @@ fn a_link_has_the_queues_mtu_and_mac_asked_for() {
     let lab = Lab::new("link").unwrap();
     let (host, wire) = (lab.host("director").unwrap(), lab.segment("wire").unwrap());
     let mac: Mac = "02:00:00:00:00:09".parse().unwrap();
-    lab.connect_with(
-        &host,
-        &wire,
-        &Link::new("eth0").queues(3).mtu(3500).mac(mac),
-    )
-    .unwrap();
+    lab.connect_with(&host, &wire, &Link::new("eth0").queues(3).mtu(3500).mac(mac)).unwrap();
     assert_eq!(host.mac("eth0").unwrap(), mac);
     for (host, interface) in [(&host, "eth0"), (wire.host(), "director-eth0")] {
         let device = format!("/sys/class/net/{interface}");
@@ -156,21 +139,29 @@ fn a_link_has_the_queues_mtu_and_mac_asked_for() {
                     .unwrap()
                     .map(|entry| entry.unwrap().file_name().into_string().unwrap())
                     .collect();
-                (
-                    queues,
-                    std::fs::read_to_string(format!("{device}/mtu")).unwrap(),
-                )
+                (queues, std::fs::read_to_string(format!("{device}/mtu")).unwrap())
             })
             .unwrap();
         assert_eq!(mtu.trim(), "3500");
         for direction in ["rx-", "tx-"] {
-            let count = queues
-                .iter()
-                .filter(|name| name.starts_with(direction))
-                .count();
+            let count = queues.iter().filter(|name| name.starts_with(direction)).count();
             assert_eq!(count, 3, "{direction} of {interface}: {queues:?}");
         }
     }
+}
+
+#[test]
+fn an_offload_is_switched_on_the_host_named() {
+    if !can_run() {
+        return;
+    }
+    use netio::ethtool::{Offload, offload};
+    let topology = Topology::build(Kind::Nat, &Options::default()).unwrap();
+    let is_on = |host: &Host| host.run(|| offload("eth0", Offload::TxChecksum)).unwrap().unwrap();
+    assert!(is_on(&topology.client));
+    topology.client.offload("eth0", Offload::TxChecksum, false).unwrap();
+    assert!(!is_on(&topology.client));
+    assert!(is_on(&topology.director));
 }
 
 #[test]
@@ -189,11 +180,7 @@ fn a_server_does_not_answer_for_the_vip_on_its_loopback() {
         // And yet it has it: a client that is told where reaches it.
         let mac = server.mac("eth0").unwrap();
         topology.client.neighbour("eth0", vip, mac).unwrap();
-        topology
-            .client
-            .run(|| ping(vip, 0, SECOND))
-            .unwrap()
-            .unwrap();
+        topology.client.run(|| ping(vip, 0, SECOND)).unwrap().unwrap();
     }
 }
 
@@ -204,14 +191,8 @@ fn without_arp_ignore_a_server_takes_the_vip() {
     }
     let topology = Topology::build(Kind::Direct, &Options::default()).unwrap();
     topology.director.set_up("eth0", false).unwrap();
-    topology.servers[0]
-        .sysctl("net.ipv4.conf.all.arp_ignore", "0")
-        .unwrap();
-    topology
-        .client
-        .run(|| ping(topology::VIP_V4, 0, SECOND))
-        .unwrap()
-        .unwrap();
+    topology.servers[0].sysctl("net.ipv4.conf.all.arp_ignore", "0").unwrap();
+    topology.client.run(|| ping(topology::VIP_V4, 0, SECOND)).unwrap().unwrap();
 }
 
 #[test]
@@ -226,14 +207,8 @@ fn every_server_serves_its_name_over_both_families() {
         for address in topology::server_addresses(number) {
             let plan = Plan::new(SocketAddr::new(address, 80), 20);
             let mut reported = 0;
-            let tally = topology
-                .fetch(&plan, |progress| reported = progress.done)
-                .unwrap();
-            assert_eq!(
-                tally.by_server.get(&format!("server{number}")),
-                Some(&20),
-                "{tally:?}"
-            );
+            let tally = topology.fetch(&plan, |progress| reported = progress.done).unwrap();
+            assert_eq!(tally.by_server.get(&format!("server{number}")), Some(&20), "{tally:?}");
             assert_eq!((tally.failed(), tally.bytes, reported), (0, 20 * 3000, 20));
         }
     }
@@ -241,10 +216,7 @@ fn every_server_serves_its_name_over_both_families() {
     let plan = Plan::new(SocketAddr::new(topology::server_addresses(1)[0], 81), 3);
     let tally = topology.fetch(&plan, |_| {}).unwrap();
     assert_eq!((tally.answered(), tally.failed()), (0, 3));
-    assert!(
-        tally.errors.keys().all(|error| error.contains("refused")),
-        "{tally:?}"
-    );
+    assert!(tally.errors.keys().all(|error| error.contains("refused")), "{tally:?}");
 }
 
 #[test]
@@ -258,13 +230,7 @@ fn udp_echo_names_the_server() {
         let target = SocketAddr::new(address, 5353);
         let echo = server
             .command(LAB_BINARY)
-            .args([
-                "serve-udp-echo",
-                "--name",
-                "server2",
-                "--listen",
-                &target.to_string(),
-            ])
+            .args(["serve-udp-echo", "--name", "server2", "--listen", &target.to_string()])
             .spawn()
             .unwrap();
         echo.wait_for_log("echoes on", SECOND * 5).unwrap();

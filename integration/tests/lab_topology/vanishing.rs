@@ -21,10 +21,7 @@ fn names_of(tag: &str) -> Vec<String> {
 
 fn assert_gone(tag: &str) {
     assert_eq!(names_of(tag), Vec::<String>::new());
-    for folder in [
-        "/run/switchyard-lab",
-        &std::env::temp_dir().to_string_lossy(),
-    ] {
+    for folder in ["/run/switchyard-lab", &std::env::temp_dir().to_string_lossy()] {
         let left: Vec<_> = std::fs::read_dir(folder)
             .unwrap()
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
@@ -63,14 +60,8 @@ fn a_dropped_lab_leaves_nothing() {
     while alive(grandchild) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(10)); // until init has reaped it
     }
-    assert!(
-        !alive(grandchild),
-        "what a process started outlives the lab"
-    );
-    assert!(
-        host.run(|| ()).is_err(),
-        "a handle still enters a dropped lab"
-    );
+    assert!(!alive(grandchild), "what a process started outlives the lab");
+    assert!(host.run(|| ()).is_err(), "a handle still enters a dropped lab");
 }
 
 #[test]
@@ -82,8 +73,7 @@ fn a_panicking_test_leaves_nothing() {
     let test = std::thread::spawn(move || {
         let topology = Topology::build(Kind::Direct, &Options::default()).unwrap();
         let process = topology.client.command("sleep").arg("600").spawn().unwrap();
-        send.send((topology.lab.tag().to_owned(), process.id()))
-            .unwrap();
+        send.send((topology.lab.tag().to_owned(), process.id())).unwrap();
         panic!("on purpose");
     });
     assert!(test.join().is_err());
@@ -94,30 +84,16 @@ fn a_panicking_test_leaves_nothing() {
 
 /// Starts `switchyard-lab hold nat` and waits until it stands; its tag comes back too.
 fn hold() -> (std::process::Child, String) {
-    let mut holder = Command::new(LAB_BINARY)
-        .args(["hold", "nat"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut holder =
+        Command::new(LAB_BINARY).args(["hold", "nat"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut output = String::new();
     let mut pipe = holder.stdout.take().unwrap();
     let mut byte = [0];
     while !output.contains("stands") && pipe.read(&mut byte).unwrap() == 1 {
         output.push(char::from(byte[0]));
     }
-    let tag = output
-        .rsplit_once("lab ")
-        .unwrap()
-        .1
-        .split(' ')
-        .next()
-        .unwrap()
-        .to_owned();
-    assert_eq!(
-        names_of(&tag).len(),
-        6,
-        "client, director, 3 servers, wire: {output}"
-    );
+    let tag = output.rsplit_once("lab ").unwrap().1.split(' ').next().unwrap().to_owned();
+    assert_eq!(names_of(&tag).len(), 6, "client, director, 3 servers, wire: {output}");
     (holder, tag)
 }
 
@@ -129,11 +105,7 @@ fn an_interrupted_process_leaves_nothing() {
     use nix::sys::signal::{Signal, kill};
     for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
         let (mut holder, tag) = hold();
-        kill(
-            nix::unistd::Pid::from_raw(holder.id().cast_signed()),
-            signal,
-        )
-        .unwrap();
+        kill(nix::unistd::Pid::from_raw(holder.id().cast_signed()), signal).unwrap();
         assert_eq!(holder.wait().unwrap().code(), Some(code));
         assert_gone(&tag);
     }

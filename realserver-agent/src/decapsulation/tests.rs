@@ -8,10 +8,7 @@ const VIP_V6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
 const CLIENT_V6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0];
 
 fn policy() -> Policy {
-    Policy {
-        vips: vec![VIP.into(), VIP_V6.into()],
-        from: Vec::new(),
-    }
+    Policy { vips: vec![VIP.into(), VIP_V6.into()], from: Vec::new() }
 }
 
 /// RFC 1071 over big-endian words, not complemented.
@@ -79,10 +76,9 @@ fn unpack<'a>(
     policy: &Policy,
 ) -> Result<&'a [u8], Refusal> {
     let (received, source): (Vec<u8>, IpAddr) = match family {
-        RawFamily::V4 => (
-            ipv4(protocol, [10, 77, 0, 1], [10, 77, 0, 11], inner),
-            [10, 77, 0, 1].into(),
-        ),
+        RawFamily::V4 => {
+            (ipv4(protocol, [10, 77, 0, 1], [10, 77, 0, 11], inner), [10, 77, 0, 1].into())
+        }
         RawFamily::V6 => (inner.to_vec(), "fd77::1".parse().unwrap()),
     };
     buffer.space(family)[..received.len()].copy_from_slice(&received);
@@ -105,11 +101,7 @@ fn the_inner_packet_comes_out_unchanged_of_all_four_encapsulations() {
     for family in [RawFamily::V4, RawFamily::V6] {
         for (protocol, inner) in inners(finished) {
             let out = unpack(&mut buffer, family, protocol, &inner, &policy());
-            assert_eq!(
-                out,
-                Ok(inner.as_slice()),
-                "protocol {protocol} in {family:?}"
-            );
+            assert_eq!(out, Ok(inner.as_slice()), "protocol {protocol} in {family:?}");
         }
     }
 }
@@ -123,11 +115,7 @@ fn a_checksum_left_to_hardware_is_completed_before_the_host_sees_it() {
         {
             assert_ne!(partial, whole);
             let out = unpack(&mut buffer, family, protocol, &partial, &policy());
-            assert_eq!(
-                out,
-                Ok(whole.as_slice()),
-                "protocol {protocol} in {family:?}"
-            );
+            assert_eq!(out, Ok(whole.as_slice()), "protocol {protocol} in {family:?}");
         }
     }
 }
@@ -163,10 +151,7 @@ fn no_cut_or_mislabelled_packet_is_delivered() {
             assert_eq!(out, Err(Refusal::Malformed));
             for length in 0..inner.len() {
                 let out = unpack(&mut buffer, family, protocol, &inner[..length], &policy());
-                assert!(
-                    out.is_err(),
-                    "{length} bytes of protocol {protocol} in {family:?}"
-                );
+                assert!(out.is_err(), "{length} bytes of protocol {protocol} in {family:?}");
             }
         }
     }
