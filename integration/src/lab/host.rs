@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use rtnetlink::{Handle, RouteMessageBuilder};
 
 use super::namespace::Namespace;
-use super::{Command, Inner, Mac, Prefix, link, netlink};
+use super::{Command, Inner, Mac, Prefix, link, netlink, readiness};
 
 /// A host: one network namespace. Cheap to clone; useless once its lab has been dropped.
 #[derive(Clone, Debug)]
@@ -121,7 +121,8 @@ impl Host {
     pub fn add_address(&self, interface: &str, address: &str) -> Result<()> {
         let prefix: Prefix = address.parse()?;
         self.on_interface(interface, async |handle, index| {
-            link::add_address(&handle, index, prefix).await
+            link::add_address(&handle, index, prefix).await?;
+            readiness::wait_for_address(interface, prefix.address)
         })
     }
 
@@ -222,6 +223,22 @@ impl Host {
     /// When there is no such interface.
     pub fn set_up(&self, interface: &str, up: bool) -> Result<()> {
         self.on_interface(interface, async |handle, index| link::set_up(&handle, index, up).await)
+    }
+
+    /// Switches an offload of an interface, as `ethtool -K` does. With
+    /// [`TxChecksum`](netio::ethtool::Offload::TxChecksum) off the host sends complete checksums;
+    /// on, as it is at first, only the pseudo-header's.
+    ///
+    /// # Errors
+    /// When there is no such interface or offload.
+    pub fn offload(
+        &self,
+        interface: &str,
+        offload: netio::ethtool::Offload,
+        on: bool,
+    ) -> Result<()> {
+        self.run(|| netio::ethtool::set_offload(interface, offload, on))?
+            .with_context(|| format!("switch {offload:?} of {interface} on {}", self.name))
     }
 
     /// The MAC address of an interface.

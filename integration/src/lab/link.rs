@@ -7,7 +7,7 @@ use netlink_packet_route::address::{AddressAttribute, AddressFlags};
 use netlink_packet_route::link::{BridgeStpState, InfoData, InfoVeth, LinkAttribute};
 use rtnetlink::{Handle, LinkBridge, LinkUnspec, LinkVeth};
 
-use super::{BRIDGE, Host, Mac, Prefix, netlink};
+use super::{BRIDGE, Host, Mac, Prefix, netlink, readiness};
 
 /// The longest name of an interface that the kernel takes.
 const LONGEST_NAME: usize = 15;
@@ -128,8 +128,6 @@ pub(super) fn connect(
             Ok(())
         })
     })??;
-    // The far end first: our end has a carrier as soon as it comes up, and its addresses can be
-    // used at once.
     host.run(|| {
         let index = netlink::index(&link.interface)?;
         netlink::request(async |handle| {
@@ -138,8 +136,12 @@ pub(super) fn connect(
                 add_address(&handle, index, *prefix).await?;
             }
             Ok(())
-        })
-    })?
+        })?;
+        link.addresses
+            .iter()
+            .try_for_each(|prefix| readiness::wait_for_address(&link.interface, prefix.address))
+    })??;
+    readiness::wait_for_port(segment, port)
 }
 
 /// Queues and MTU, the same for both ends.

@@ -31,6 +31,7 @@ mod link;
 mod namespace;
 mod netlink;
 mod process;
+mod readiness;
 mod record;
 
 use std::path::{Path, PathBuf};

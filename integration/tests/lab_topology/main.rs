@@ -151,6 +151,20 @@ fn a_link_has_the_queues_mtu_and_mac_asked_for() {
 }
 
 #[test]
+fn an_offload_is_switched_on_the_host_named() {
+    if !can_run() {
+        return;
+    }
+    use netio::ethtool::{Offload, offload};
+    let topology = Topology::build(Kind::Nat, &Options::default()).unwrap();
+    let is_on = |host: &Host| host.run(|| offload("eth0", Offload::TxChecksum)).unwrap().unwrap();
+    assert!(is_on(&topology.client));
+    topology.client.offload("eth0", Offload::TxChecksum, false).unwrap();
+    assert!(!is_on(&topology.client));
+    assert!(is_on(&topology.director));
+}
+
+#[test]
 fn a_server_does_not_answer_for_the_vip_on_its_loopback() {
     if !can_run() {
         return;
