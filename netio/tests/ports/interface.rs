@@ -1,7 +1,11 @@
 //! What the interface module says of a veth.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use netio::interface::{self, Queues, State};
 
+use crate::frames::PATIENCE;
 use crate::lab;
 
 #[test]
@@ -23,10 +27,19 @@ fn a_veth_tells_its_queues_mtu_address_and_state() {
             interface::mac("swi1").unwrap(),
         );
         assert!(ours != peers && ours[0] & 1 == 0, "{ours:?} {peers:?}");
-        assert_eq!(interface::state("swi0").unwrap(), State::Up);
+        becomes(State::Up);
         lab::down("swi1");
-        assert_eq!(interface::state("swi0").unwrap(), State::NoCarrier);
+        becomes(State::NoCarrier);
         lab::down("swi0");
-        assert_eq!(interface::state("swi0").unwrap(), State::Down);
+        becomes(State::Down);
     });
+}
+
+/// The kernel notices a change of carrier within about a second.
+fn becomes(wanted: State) {
+    let start = Instant::now();
+    while interface::state("swi0").unwrap() != wanted {
+        assert!(start.elapsed() < PATIENCE, "never {wanted:?}");
+        thread::sleep(Duration::from_millis(5));
+    }
 }

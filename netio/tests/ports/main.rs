@@ -2,6 +2,7 @@
 //!
 //! Needs root; without it every test says so and passes. Nothing outside the namespaces is touched.
 
+mod allocation;
 mod frames;
 mod interface;
 mod lab;
