@@ -27,18 +27,26 @@ pub struct FaultInjector<P> {
     on_receive: Faults,
     on_transmit: Faults,
     random: SplitMix,
-    /// Frames that wait for the batch to be judged, and, across calls, the doubles that were more
-    /// than the caller's limit.
+    /// Frames received and not judged yet; empty between calls.
     waiting: Vec<Frame>,
-    judged: Vec<Frame>,
+    /// Frames received and judged: between calls, the doubles that were more than the caller's limit.
+    received: Vec<Frame>,
+    /// Frames to transmit, judged; empty between calls.
+    outgoing: Vec<Frame>,
 }
 
 impl<P: Port> FaultInjector<P> {
     /// Wraps `inner`; `seed` decides which frames are hit.
     pub fn new(inner: P, seed: u64, on_receive: Faults, on_transmit: Faults) -> FaultInjector<P> {
-        let random = SplitMix(seed);
-        let (waiting, judged) = (Vec::new(), Vec::new());
-        FaultInjector { inner, on_receive, on_transmit, random, waiting, judged }
+        FaultInjector {
+            inner,
+            on_receive,
+            on_transmit,
+            random: SplitMix(seed),
+            waiting: Vec::new(),
+            received: Vec::new(),
+            outgoing: Vec::new(),
+        }
     }
 
     /// Changes the faults from now on.
@@ -49,32 +57,6 @@ impl<P: Port> FaultInjector<P> {
     /// The port within.
     pub fn inner(&self) -> &P {
         &self.inner
-    }
-
-    /// Lets `frame` meet its fate: none, one or two frames are added to `judged`.
-    fn judge(&mut self, pool: &mut Pool, faults: Faults, mut frame: Frame) {
-        if self.random.hits(faults.drop) {
-            pool.release(frame);
-            return;
-        }
-        if self.random.hits(faults.truncate) && !frame.is_empty() {
-            let (start, len) = (frame.start(), self.random.below(frame.len()));
-            pool.reshape(&mut frame, start, len);
-            // A request for a checksum that is no longer there would only be refused.
-            frame.partial = frame.partial.filter(|partial| {
-                usize::from(partial.start) + usize::from(partial.offset) + 2 <= len
-            });
-        }
-        if self.random.hits(faults.corrupt) && !frame.is_empty() {
-            let bit = self.random.below(frame.len() * 8);
-            pool.bytes_mut(&mut frame)[bit / 8] ^= 1 << (bit % 8);
-        }
-        if self.random.hits(faults.duplicate)
-            && let Some(copy) = pool.duplicate(&frame)
-        {
-            self.judged.push(copy);
-        }
-        self.judged.push(frame);
     }
 }
 
@@ -89,27 +71,24 @@ impl<P: Port> Port for FaultInjector<P> {
         batch: &mut Vec<Frame>,
         limit: usize,
     ) -> io::Result<usize> {
-        // `judged` has doubles left over from the last call, if any.
-        let room = limit.saturating_sub(self.judged.len());
-        let mut waiting = std::mem::take(&mut self.waiting);
-        let outcome = self.inner.receive(pool, &mut waiting, room);
-        for frame in waiting.drain(..) {
-            self.judge(pool, self.on_receive, frame);
+        let room = limit.saturating_sub(self.received.len());
+        let outcome = self.inner.receive(pool, &mut self.waiting, room);
+        for frame in self.waiting.drain(..) {
+            self.random
+                .judge(pool, self.on_receive, frame, &mut self.received);
         }
-        self.waiting = waiting;
         outcome?;
-        let count = self.judged.len().min(limit);
-        batch.extend(self.judged.drain(..count));
+        let count = self.received.len().min(limit);
+        batch.extend(self.received.drain(..count));
         Ok(count)
     }
 
     fn transmit(&mut self, pool: &mut Pool, frames: &mut Vec<Frame>) -> io::Result<()> {
-        let received = std::mem::take(&mut self.judged);
         for frame in frames.drain(..) {
-            self.judge(pool, self.on_transmit, frame);
+            self.random
+                .judge(pool, self.on_transmit, frame, &mut self.outgoing);
         }
-        let mut judged = std::mem::replace(&mut self.judged, received);
-        self.inner.transmit(pool, &mut judged)
+        self.inner.transmit(pool, &mut self.outgoing)
     }
 
     fn flush(&mut self, pool: &mut Pool) -> io::Result<()> {
@@ -129,7 +108,7 @@ impl<P: Port> Port for FaultInjector<P> {
     }
 
     fn held(&self) -> usize {
-        self.inner.held() + self.judged.len()
+        self.inner.held() + self.received.len()
     }
 }
 
@@ -153,6 +132,38 @@ impl SplitMix {
 
     fn hits(&mut self, per_thousand: u16) -> bool {
         per_thousand > 0 && self.below(1000) < usize::from(per_thousand)
+    }
+
+    /// Lets `frame` meet its fate: none, one or two frames are added to `judged`.
+    fn judge(
+        &mut self,
+        pool: &mut Pool,
+        faults: Faults,
+        mut frame: Frame,
+        judged: &mut Vec<Frame>,
+    ) {
+        if self.hits(faults.drop) {
+            pool.release(frame);
+            return;
+        }
+        if self.hits(faults.truncate) && !frame.is_empty() {
+            let (start, len) = (frame.start(), self.below(frame.len()));
+            pool.reshape(&mut frame, start, len);
+            // A request for a checksum that is no longer there would only be refused.
+            frame.partial = frame.partial.filter(|partial| {
+                usize::from(partial.start) + usize::from(partial.offset) + 2 <= len
+            });
+        }
+        if self.hits(faults.corrupt) && !frame.is_empty() {
+            let bit = self.below(frame.len() * 8);
+            pool.bytes_mut(&mut frame)[bit / 8] ^= 1 << (bit % 8);
+        }
+        if self.hits(faults.duplicate)
+            && let Some(copy) = pool.duplicate(&frame)
+        {
+            judged.push(copy);
+        }
+        judged.push(frame);
     }
 }
 

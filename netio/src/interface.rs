@@ -113,7 +113,7 @@ pub fn mac(name: &str) -> Result<[u8; 6], InterfaceError> {
     Ok(std::array::from_fn(|byte| data[byte] as u8))
 }
 
-/// Whether the interface is up and has carrier.
+/// Whether the interface is up and has carrier. A change of carrier shows within about a second.
 ///
 /// # Errors
 /// When there is no such interface.

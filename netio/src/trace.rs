@@ -8,7 +8,7 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use crate::pcap::Capture;
+use crate::capture::Capture;
 use crate::{CaptureError, Frame, Pool, Port, PortCounters};
 
 /// Wraps a port and writes what it receives and what it is given to transmit into a pcap file.

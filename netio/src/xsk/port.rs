@@ -268,6 +268,7 @@ impl Port for XskPort {
         Some(self.fd())
     }
 
+    /// Asks the kernel: one system call, not for every breath.
     fn counters(&self) -> PortCounters {
         let kernel = self.statistics();
         PortCounters {
