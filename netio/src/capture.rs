@@ -59,10 +59,8 @@ pub(crate) struct Capture {
 impl Capture {
     /// Makes the file, over any that is there.
     pub(crate) fn create(path: &Path) -> Result<Capture, CaptureError> {
-        let file = File::create(path).map_err(|source| CaptureError::File {
-            path: path.to_owned(),
-            source,
-        })?;
+        let file = File::create(path)
+            .map_err(|source| CaptureError::File { path: path.to_owned(), source })?;
         let header = PcapHeader {
             snaplen: SNAPLEN,
             datalink: DataLink::ETHERNET,
@@ -70,10 +68,7 @@ impl Capture {
             ..PcapHeader::default()
         };
         let writer = PcapWriter::with_header(BufWriter::new(file), header).map_err(|error| {
-            CaptureError::Format {
-                path: path.to_owned(),
-                reason: error.to_string(),
-            }
+            CaptureError::Format { path: path.to_owned(), reason: error.to_string() }
         })?;
         Ok(Capture { writer })
     }
@@ -81,9 +76,7 @@ impl Capture {
     /// Appends a packet. `time` is since the epoch.
     pub(crate) fn write(&mut self, time: Duration, bytes: &[u8]) -> io::Result<()> {
         let len = bytes.len() as u32;
-        self.writer
-            .write_packet(&PcapPacket::new(time, len, bytes))
-            .map_err(into_io)?;
+        self.writer.write_packet(&PcapPacket::new(time, len, bytes)).map_err(into_io)?;
         Ok(())
     }
 }

@@ -74,8 +74,7 @@ impl<P: Port> Port for FaultInjector<P> {
         let room = limit.saturating_sub(self.received.len());
         let outcome = self.inner.receive(pool, &mut self.waiting, room);
         for frame in self.waiting.drain(..) {
-            self.random
-                .judge(pool, self.on_receive, frame, &mut self.received);
+            self.random.judge(pool, self.on_receive, frame, &mut self.received);
         }
         outcome?;
         let count = self.received.len().min(limit);
@@ -85,8 +84,7 @@ impl<P: Port> Port for FaultInjector<P> {
 
     fn transmit(&mut self, pool: &mut Pool, frames: &mut Vec<Frame>) -> io::Result<()> {
         for frame in frames.drain(..) {
-            self.random
-                .judge(pool, self.on_transmit, frame, &mut self.outgoing);
+            self.random.judge(pool, self.on_transmit, frame, &mut self.outgoing);
         }
         self.inner.transmit(pool, &mut self.outgoing)
     }

@@ -172,11 +172,7 @@ fn offloads_are_switched_one_by_one() {
         ] {
             for on in [true, false, true] {
                 ethtool::set_offload("near", offload, on).unwrap();
-                assert_eq!(
-                    ethtool::offload("near", offload).unwrap(),
-                    on,
-                    "{offload:?}"
-                );
+                assert_eq!(ethtool::offload("near", offload).unwrap(), on, "{offload:?}");
             }
         }
         // Segmentation needs checksums: without them the kernel switches it off as well.

@@ -36,10 +36,7 @@ fn a_hash_map_keeps_what_it_is_given_and_says_when_it_is_full() {
     map.update(b"two", &[3, 3]).unwrap();
     assert_eq!(map.lookup(b"two").unwrap(), Some(vec![3, 3]));
     let error = map.update(b"six", &[6, 6]).unwrap_err();
-    assert!(
-        matches!(error, MapError::Full { capacity: 2, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, MapError::Full { capacity: 2, .. }), "{error}");
     let mut keys = map.keys().unwrap();
     keys.sort();
     assert_eq!(keys, [b"one", b"two"]);
@@ -81,17 +78,11 @@ fn per_cpu_counters_are_summed_over_all_cpus() {
     asm.mov(R0, xdp::DROP);
     asm.exit();
     let program = Program::load(ProgramType::Xdp, "count", &finish(asm)).unwrap();
-    let context = TestContext {
-        repeat: 7,
-        ..TestContext::default()
-    };
+    let context = TestContext { repeat: 7, ..TestContext::default() };
     let run = program.test_run(&[0; 14], &context).unwrap();
     assert_eq!(run.verdict, xdp::DROP);
     assert!(run.duration < Duration::from_millis(10));
-    assert_eq!(
-        (counters.sum(0).unwrap(), counters.sum(1).unwrap()),
-        (0, 35)
-    );
+    assert_eq!((counters.sum(0).unwrap(), counters.sum(1).unwrap()), (0, 35));
 }
 
 #[test]
@@ -184,15 +175,9 @@ fn the_context_tells_a_test_where_it_is_from() {
     asm.load(Size::Word, R0, R1, xdp::context::INGRESS_IFINDEX);
     asm.exit();
     let program = Program::load(ProgramType::Xdp, "where", &finish(asm)).unwrap();
-    let loopback = TestContext {
-        ingress_ifindex: 1,
-        ..TestContext::default()
-    };
+    let loopback = TestContext { ingress_ifindex: 1, ..TestContext::default() };
     assert_eq!(program.test_run(&[0; 14], &loopback).unwrap().verdict, 1);
-    let no_queue = TestContext {
-        rx_queue: 999,
-        ..loopback
-    };
+    let no_queue = TestContext { rx_queue: 999, ..loopback };
     assert!(program.test_run(&[0; 14], &no_queue).is_err());
     assert!(program.test_run(&[0; 13], &loopback).is_err());
 }

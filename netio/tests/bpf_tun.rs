@@ -43,9 +43,7 @@ fn next_ipv4(tun: &Tun, header: usize) -> Vec<u8> {
 }
 
 fn receive(socket: &UdpSocket) -> Vec<u8> {
-    socket
-        .set_read_timeout(Some(Duration::from_secs(2)))
-        .unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
     let mut buffer = [0; 100];
     let length = socket.recv(&mut buffer).expect("a datagram arrives");
     buffer[..length].to_vec()

@@ -60,16 +60,8 @@ impl Resolver {
     pub(super) fn new() -> (Resolver, Requests) {
         let (requests, queue) = mpsc::channel(QUEUE);
         let kept = Arc::new(ArcSwap::default());
-        let resolver = Resolver {
-            requests,
-            kept: Arc::clone(&kept),
-        };
-        let requests = Requests {
-            queue,
-            kept,
-            asked: Asked::default(),
-            forbidden: false,
-        };
+        let resolver = Resolver { requests, kept: Arc::clone(&kept) };
+        let requests = Requests { queue, kept, asked: Asked::default(), forbidden: false };
         (resolver, requests)
     }
 }
@@ -161,9 +153,7 @@ mod tests {
         let mut asked = Asked::default();
         let start = Instant::now();
         let neighbour = |n: u32| (2, std::net::Ipv4Addr::from_bits(n).into());
-        let admitted = (0..5000)
-            .filter(|n| asked.admits(neighbour(*n), start))
-            .count();
+        let admitted = (0..5000).filter(|n| asked.admits(neighbour(*n), start)).count();
         assert_eq!(admitted, MOST_ASKED);
         assert!(asked.admits(neighbour(6000), start + PATIENCE));
         assert_eq!(asked.at.len(), 1);
@@ -172,9 +162,7 @@ mod tests {
     #[test]
     fn a_full_queue_is_refused_and_never_blocks_a_worker() {
         let (resolver, _requests) = Resolver::new();
-        let accepted = (0..2 * QUEUE)
-            .filter(|_| resolver.request(2, [10, 0, 0, 1].into()))
-            .count();
+        let accepted = (0..2 * QUEUE).filter(|_| resolver.request(2, [10, 0, 0, 1].into())).count();
         assert_eq!(accepted, QUEUE);
     }
 }

@@ -41,12 +41,7 @@ impl<'a> Writer<'a> {
     pub(super) fn new(keys: &'a Map) -> Writer<'a> {
         let mut asm = Assembler::new();
         let (hit, pass) = (asm.label("hit"), asm.label("pass"));
-        Writer {
-            asm,
-            keys,
-            hit,
-            pass,
-        }
+        Writer { asm, keys, hit, pass }
     }
 
     /// The packet's borders, from the context.
@@ -110,12 +105,7 @@ impl<'a> Writer<'a> {
         if let Some(Mark([a, b, c, d, e, f])) = mark {
             let other = asm.label("not our mark");
             asm.load(Size::Word, R1, HEADER, 6);
-            asm.jump_if32(
-                Condition::NotEqual,
-                R1,
-                i32::from_ne_bytes([a, b, c, d]),
-                other,
-            );
+            asm.jump_if32(Condition::NotEqual, R1, i32::from_ne_bytes([a, b, c, d]), other);
             asm.load(Size::Half, R1, HEADER, 10);
             let rest = i32::from(u16::from_ne_bytes([e, f]));
             asm.jump_if(Condition::Equal, R1, rest, pass);
@@ -293,15 +283,13 @@ impl<'a> Writer<'a> {
 
     fn jump_if_protocol(&mut self, protocols: &[u8], to: Label) {
         for protocol in protocols {
-            self.asm
-                .jump_if(Condition::Equal, PROTOCOL, i32::from(*protocol), to);
+            self.asm.jump_if(Condition::Equal, PROTOCOL, i32::from(*protocol), to);
         }
     }
 
     /// Compares the two bytes of the packet in `r1`.
     fn jump_if_half(&mut self, value: u16, to: Label) {
-        self.asm
-            .jump_if(Condition::Equal, R1, network_order(value), to);
+        self.asm.jump_if(Condition::Equal, R1, network_order(value), to);
     }
 }
 

@@ -126,19 +126,10 @@ impl KeySet {
 
     fn add(&mut self, kind: Kind, protocol: u8, address: IpAddr, port: u16) {
         let address = mapped(address);
-        let key = Key {
-            address,
-            port,
-            protocol,
-            kind,
-        };
+        let key = Key { address, port, protocol, kind };
         self.keys.insert(key);
         // Later fragments show only the address.
-        self.keys.insert(Key {
-            port: 0,
-            protocol: 0,
-            ..key
-        });
+        self.keys.insert(Key { port: 0, protocol: 0, ..key });
     }
 
     /// For [`Steering`](super::Steering), which keeps the set of what is in the kernel's map.
@@ -166,9 +157,7 @@ mod tests {
         };
         assert_eq!(
             key.to_bytes(),
-            [
-                0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 10, 0, 80, 6, 2
-            ]
+            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 10, 0, 80, 6, 2]
         );
     }
 

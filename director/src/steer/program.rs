@@ -44,9 +44,7 @@ pub fn steering(keys: &Map, sockets: &Map, mark: Option<Mark>, without_socket: i
     writer.packet(xdp::context::DATA, xdp::context::DATA_END);
     writer.decision(mark, None);
 
-    let Writer {
-        mut asm, hit, pass, ..
-    } = writer;
+    let Writer { mut asm, hit, pass, .. } = writer;
     asm.place(hit);
     asm.load_map(R1, sockets);
     asm.load(Size::Word, R2, CONTEXT, xdp::context::RX_QUEUE_INDEX);
@@ -83,9 +81,7 @@ pub fn guard(keys: &Map, mark: Option<Mark>) -> Vec<Insn> {
     // The tag of the wire is kept beside the packet here; a second one is not looked through.
     writer.decision(mark, Some(tcx::context::VLAN_PRESENT));
 
-    let Writer {
-        mut asm, hit, pass, ..
-    } = writer;
+    let Writer { mut asm, hit, pass, .. } = writer;
     asm.place(hit);
     asm.mov(R0, tcx::DROP);
     asm.exit();

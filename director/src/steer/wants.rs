@@ -90,12 +90,7 @@ impl KeySet {
     }
 
     fn has(&self, kind: Kind, address: [u8; 16], protocol: u8, port: u16) -> bool {
-        self.contains(&Key {
-            address,
-            port,
-            protocol,
-            kind,
-        })
+        self.contains(&Key { address, port, protocol, kind })
     }
 }
 

@@ -18,33 +18,18 @@ fn own_addresses_come_and_go_and_those_that_were_there_stay() {
 
         let added = own.set(&network.load(), &interfaces, &vips).expect("added");
         let loopback = network.load().interface_by_name("lo").expect("lo").index;
-        let expected = [
-            (lab.index, vips[1]),
-            (lab.index, vips[2]),
-            (loopback, vips[3]),
-        ];
+        let expected = [(lab.index, vips[1]), (lab.index, vips[2]), (loopback, vips[3])];
         assert_eq!(added, expected);
-        eventually(&network, "all VIPs", |network| {
-            vips.iter().all(|vip| network.is_local(*vip))
-        })
-        .await;
+        eventually(&network, "all VIPs", |network| vips.iter().all(|vip| network.is_local(*vip)))
+            .await;
         // Our own connections do not leave with a VIP.
-        assert_eq!(
-            network.load().source_for(ip("10.0.0.2")),
-            Some(ip("10.0.0.1"))
-        );
-        assert_eq!(
-            network.load().source_for(ip("fd00::2")),
-            Some(ip("fd00::1"))
-        );
+        assert_eq!(network.load().source_for(ip("10.0.0.2")), Some(ip("10.0.0.1")));
+        assert_eq!(network.load().source_for(ip("fd00::2")), Some(ip("fd00::1")));
 
         // A reload that drops one and keeps the others.
         let again = own.set(&network.load(), &interfaces, &vips[..3]);
         assert_eq!(again.expect("set"), []);
-        eventually(&network, "one VIP gone", |network| {
-            !network.is_local(vips[3])
-        })
-        .await;
+        eventually(&network, "one VIP gone", |network| !network.is_local(vips[3])).await;
 
         // A director that is killed takes nothing away; the next one knows what is left of it.
         std::mem::forget(own);

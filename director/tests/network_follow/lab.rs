@@ -99,12 +99,7 @@ impl Lab {
             add_address(handle, index, &format!("10.0.0.{host}"), 24).await;
             add_address(handle, index, &format!("fd00::{host}"), 64).await;
         }
-        Lab {
-            near,
-            index,
-            far,
-            far_index,
-        }
+        Lab { near, index, far, far_index }
     }
 }
 

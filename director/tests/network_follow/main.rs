@@ -22,9 +22,7 @@ fn v4(gateway: [u8; 4], destination: [u8; 4], length: u8) -> RouteMessageBuilder
 
 /// The routers that the first 64 hosts of a prefix are reached through.
 fn gateways(network: &Network, host: impl Fn(u8) -> IpAddr) -> HashSet<IpAddr> {
-    (0..64)
-        .filter_map(|number| network.route(host(number))?.gateway)
-        .collect()
+    (0..64).filter_map(|number| network.route(host(number))?.gateway).collect()
 }
 
 #[test]
@@ -52,11 +50,7 @@ fn what_is_there_at_the_start_and_what_comes_and_goes_is_published() {
 
         let routes = lab.near.route();
         let default = v4([10, 0, 0, 2], [0, 0, 0, 0], 0).build();
-        routes
-            .add(default.clone())
-            .execute()
-            .await
-            .expect("a route");
+        routes.add(default.clone()).execute().await.expect("a route");
         eventually(&network, "a default route", |network| {
             network.route(ip("192.0.2.1")).is_some_and(|route| {
                 route.gateway == Some(ip("10.0.0.2")) && route.source == Some(ip("10.0.0.1"))
@@ -127,10 +121,7 @@ async fn append(handle: &Handle, route: netlink_packet_route::route::RouteMessag
     request.header.flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_APPEND;
     let mut answers = handle.clone().request(request).expect("sent");
     while let Some(answer) = futures_util::StreamExt::next(&mut answers).await {
-        assert!(
-            !matches!(answer.payload, NetlinkPayload::Error(_)),
-            "{answer:?}"
-        );
+        assert!(!matches!(answer.payload, NetlinkPayload::Error(_)), "{answer:?}");
     }
 }
 
@@ -140,22 +131,15 @@ fn routes_that_the_kernel_flushes_silently_when_a_link_goes_down_do_not_stay() {
         let lab = Lab::new().await;
         let (_follower, network) = follow().await;
         let route = v4([10, 0, 0, 2], [203, 0, 113, 0], 24).build();
-        lab.near
-            .route()
-            .add(route)
-            .execute()
-            .await
-            .expect("a route");
+        lab.near.route().add(route).execute().await.expect("a route");
         let present = |network: &Network| network.route(ip("203.0.113.1")).is_some();
         eventually(&network, "the route", present).await;
         down(&lab.near, lab.index).await;
         eventually(&network, "the route gone", |network| !present(network)).await;
         // The subnet's route comes back with the link, the other one does not.
         up(&lab.near, lab.index).await;
-        eventually(&network, "the subnet again", |network| {
-            network.route(ip("10.0.0.2")).is_some()
-        })
-        .await;
+        eventually(&network, "the subnet again", |network| network.route(ip("10.0.0.2")).is_some())
+            .await;
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert!(!present(&network.load()));
     });
@@ -174,12 +158,7 @@ fn a_burst_of_thousands_of_routes_is_published_whole_and_in_few_pieces() {
         };
         for n in 0..ROUTES {
             let route = v4([10, 0, 0, 2], destination(n).octets(), 24).build();
-            lab.near
-                .route()
-                .add(route)
-                .execute()
-                .await
-                .expect("a route");
+            lab.near.route().add(route).execute().await.expect("a route");
         }
         eventually(&network, "all routes", |network| present(network) == ROUTES).await;
         let pieces = *follower.publications().borrow();

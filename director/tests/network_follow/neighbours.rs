@@ -20,13 +20,10 @@ fn the_kernel_resolves_neighbours_on_request_and_keeps_them() {
         let links = lab.far.link().get().match_index(lab.far_index).execute();
         let link = std::pin::pin!(links).try_next().await;
         let link = link.expect("an answer").expect("a link");
-        let mac = link
-            .attributes
-            .iter()
-            .find_map(|attribute| match attribute {
-                LinkAttribute::Address(mac) => Some(mac.clone()),
-                _ => None,
-            });
+        let mac = link.attributes.iter().find_map(|attribute| match attribute {
+            LinkAttribute::Address(mac) => Some(mac.clone()),
+            _ => None,
+        });
         for address in [ip("10.0.0.2"), ip("fd00::2")] {
             assert_eq!(network.load().neighbour(lab.index, address), None);
             assert!(resolver.request(lab.index, address));
@@ -53,19 +50,13 @@ fn the_kernel_resolves_neighbours_on_request_and_keeps_them() {
 /// The Ethernet address that the far end has for one of ours.
 async fn known_at_the_far_end(lab: &Lab, address: IpAddr) -> Option<Vec<u8>> {
     let entries = lab.far.neighbours().get().execute();
-    let entries: Vec<_> = entries
-        .try_collect()
-        .await
-        .expect("the far end's neighbours");
+    let entries: Vec<_> = entries.try_collect().await.expect("the far end's neighbours");
     let wanted = NeighbourAttribute::Destination(NeighbourAddress::from(address));
     let entry = entries.iter().find(|it| it.attributes.contains(&wanted))?;
-    entry
-        .attributes
-        .iter()
-        .find_map(|attribute| match attribute {
-            NeighbourAttribute::LinkLayerAddress(mac) => Some(mac.clone()),
-            _ => None,
-        })
+    entry.attributes.iter().find_map(|attribute| match attribute {
+        NeighbourAttribute::LinkLayerAddress(mac) => Some(mac.clone()),
+        _ => None,
+    })
 }
 
 #[test]
@@ -83,9 +74,7 @@ fn hosts_that_knew_a_vip_elsewhere_believe_its_announcement() {
         let (before, after) = ([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
         for vip in [ip("10.0.0.60"), ip("fd00::60")] {
             let entry = lab.far.neighbours().add(lab.far_index, vip);
-            let entry = entry
-                .state(NeighbourState::Stale)
-                .link_layer_address(&before);
+            let entry = entry.state(NeighbourState::Stale).link_layer_address(&before);
             entry.execute().await.expect("an entry");
             assert_eq!(known_at_the_far_end(&lab, vip).await, Some(before.to_vec()));
             // Several times, as announcements are sent: nothing confirms them, and an interface
@@ -98,11 +87,7 @@ fn hosts_that_knew_a_vip_elsewhere_believe_its_announcement() {
                 }
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            assert_eq!(
-                known_at_the_far_end(&lab, vip).await,
-                Some(after.to_vec()),
-                "{vip}"
-            );
+            assert_eq!(known_at_the_far_end(&lab, vip).await, Some(after.to_vec()), "{vip}");
         }
     });
 }

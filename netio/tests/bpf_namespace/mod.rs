@@ -49,11 +49,7 @@ impl Veth {
         ip("addr add 10.9.0.1/24 dev near");
         ip("link set near up");
         ip("link set far up");
-        Veth {
-            near: index("near"),
-            far: index("far"),
-            near_mac: mac("near"),
-        }
+        Veth { near: index("near"), far: index("far"), near_mac: mac("near") }
     }
 }
 
@@ -67,10 +63,7 @@ pub(crate) fn index(interface: &str) -> u32 {
 
 /// From `ip`, which asks over netlink; /sys would show the namespace that mounted it.
 pub(crate) fn mac(interface: &str) -> [u8; 6] {
-    let output = Command::new("ip")
-        .args(["-o", "link", "show", interface])
-        .output()
-        .unwrap();
+    let output = Command::new("ip").args(["-o", "link", "show", interface]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let mac = text.split("link/ether ").nth(1).expect("an Ethernet link");
     let mut bytes = [0; 6];
@@ -89,10 +82,7 @@ pub(crate) fn udp_frame(mac: [u8; 6], to: (Ipv4Addr, u16), payload: &[u8]) -> Ve
     header.extend(total.to_be_bytes());
     header.extend([0, 1, 0, 0, 64, 17, 0, 0, 10, 9, 0, 2]);
     header.extend(to.0.octets());
-    let sum: u32 = header
-        .chunks(2)
-        .map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]))
-        .sum();
+    let sum: u32 = header.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
     let folded = !((sum & 0xffff) + (sum >> 16)) as u16;
     header[10..12].copy_from_slice(&folded.to_be_bytes());
     frame.extend(header);
@@ -156,12 +146,7 @@ impl PacketSocket {
             let mut buffer = vec![0; 4096];
             // SAFETY: the buffer is of the size given.
             let length = unsafe {
-                libc::recv(
-                    self.fd.as_raw_fd(),
-                    buffer.as_mut_ptr().cast(),
-                    buffer.len(),
-                    0,
-                )
+                libc::recv(self.fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0)
             };
             assert!(length >= 14, "{}", std::io::Error::last_os_error());
             buffer.truncate(length as usize);

@@ -26,11 +26,7 @@ pub(crate) fn number(bytes: &[u8]) -> Option<u32> {
         return None;
     }
     let number = u32::from_be_bytes(bytes.get(14..18)?.try_into().ok()?);
-    assert_eq!(
-        bytes,
-        numbered(number, bytes.len()),
-        "bytes have changed on the way"
-    );
+    assert_eq!(bytes, numbered(number, bytes.len()), "bytes have changed on the way");
     Some(number)
 }
 
@@ -87,9 +83,8 @@ pub(crate) fn partial(bytes: &[u8]) -> Option<PartialChecksum> {
         _ => return None,
     };
     let length = u16::from_be_bytes([bytes[16], bytes[17]]) - 20;
-    let addresses = bytes[26..34]
-        .chunks(2)
-        .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
+    let addresses =
+        bytes[26..34].chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
     let mut sum = addresses.sum::<u32>() + u32::from(bytes[23]) + u32::from(length);
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);

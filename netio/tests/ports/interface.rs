@@ -12,20 +12,11 @@ use crate::lab;
 fn a_veth_tells_its_queues_mtu_address_and_state() {
     lab::alone(|| {
         lab::veth("swi0", "swi1", 3);
-        assert_eq!(
-            interface::queues("swi0").unwrap(),
-            Queues {
-                receive: 3,
-                transmit: 3
-            }
-        );
+        assert_eq!(interface::queues("swi0").unwrap(), Queues { receive: 3, transmit: 3 });
         assert_eq!(interface::mtu("swi0").unwrap(), 1500);
         lab::set_mtu("swi0", 9000);
         assert_eq!(interface::mtu("swi0").unwrap(), 9000);
-        let (ours, peers) = (
-            interface::mac("swi0").unwrap(),
-            interface::mac("swi1").unwrap(),
-        );
+        let (ours, peers) = (interface::mac("swi0").unwrap(), interface::mac("swi1").unwrap());
         assert!(ours != peers && ours[0] & 1 == 0, "{ours:?} {peers:?}");
         becomes(State::Up);
         lab::down("swi1");

@@ -30,9 +30,7 @@ pub(crate) fn in_namespace<R: Send + 'static>(test: impl FnOnce() -> R + Send + 
         assert_eq!(answer, 0, "unshare: {}", io::Error::last_os_error());
         test()
     });
-    thread
-        .join()
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// The network namespace of the calling thread.
@@ -142,12 +140,7 @@ fn ioctl<T>(question: libc::c_ulong, argument: *mut T) {
     let socket = open(libc::AF_INET, libc::SOCK_DGRAM, 0);
     // SAFETY: `argument` points to the struct that the callers above know the question takes.
     let answer = unsafe { libc::ioctl(socket.as_raw_fd(), question as _, argument) };
-    assert_eq!(
-        answer,
-        0,
-        "ioctl {question:#x}: {}",
-        io::Error::last_os_error()
-    );
+    assert_eq!(answer, 0, "ioctl {question:#x}: {}", io::Error::last_os_error());
 }
 
 fn open(family: i32, kind: i32, protocol: i32) -> OwnedFd {
@@ -204,12 +197,7 @@ impl Message {
         let fd = socket.as_raw_fd();
         // SAFETY: pointer and length are of `bytes`.
         let sent = unsafe { libc::send(fd, self.bytes.as_ptr().cast(), self.bytes.len(), 0) };
-        assert_eq!(
-            sent,
-            self.bytes.len() as isize,
-            "{}",
-            io::Error::last_os_error()
-        );
+        assert_eq!(sent, self.bytes.len() as isize, "{}", io::Error::last_os_error());
         let mut answer = [0; 1024];
         // SAFETY: pointer and length are of `answer`.
         let len = unsafe { libc::recv(fd, answer.as_mut_ptr().cast(), answer.len(), 0) };

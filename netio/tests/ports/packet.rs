@@ -32,9 +32,7 @@ fn the_kernel_says_which_sums_are_partial_and_completes_them_on_the_way_back() {
         let deadline = Instant::now() + frames::PATIENCE;
         while echoes.len() < 200 && Instant::now() < deadline {
             if sent < 200 {
-                client
-                    .send(&[&sent.to_be_bytes()[..], &[b'x'; 90]].concat())
-                    .unwrap();
+                client.send(&[&sent.to_be_bytes()[..], &[b'x'; 90]].concat()).unwrap();
                 sent += 1;
             }
             port.receive(&mut pool, &mut batch, 64).unwrap();
@@ -42,11 +40,7 @@ fn the_kernel_says_which_sums_are_partial_and_completes_them_on_the_way_back() {
                 let bytes = pool.bytes(&frame);
                 if bytes[12..14] == [8, 0] && bytes[23] == 17 {
                     assert!(frame.partial.is_some());
-                    assert_eq!(
-                        frame.partial,
-                        frames::partial(bytes),
-                        "what the kernel says is so"
-                    );
+                    assert_eq!(frame.partial, frames::partial(bytes), "what the kernel says is so");
                     frames::turn_around(pool.bytes_mut(&mut frame));
                     answers.push(frame);
                 } else {
@@ -61,13 +55,7 @@ fn the_kernel_says_which_sums_are_partial_and_completes_them_on_the_way_back() {
             }
         }
         assert_eq!(echoes, (0..200).collect::<Vec<_>>());
-        assert_eq!(
-            (
-                port.counters().transmitted,
-                port.counters().transmit_dropped
-            ),
-            (200, 0)
-        );
+        assert_eq!((port.counters().transmitted, port.counters().transmit_dropped), (200, 0));
         assert_eq!(pool.available(), pool.capacity());
     });
 }
@@ -76,10 +64,8 @@ fn the_kernel_says_which_sums_are_partial_and_completes_them_on_the_way_back() {
 fn our_own_packets_do_not_come_back_to_us() {
     lab::alone(|| {
         lab::veth("sw0", "sw1", 1);
-        for mut port in [
-            open("sw0"),
-            PacketPort::open(PacketOptions::in_group("sw0", 7)).unwrap(),
-        ] {
+        for mut port in [open("sw0"), PacketPort::open(PacketOptions::in_group("sw0", 7)).unwrap()]
+        {
             let mut pool = pool();
             send(&mut port, &mut pool, &[numbered(1, 60)]);
             assert_eq!(collect(&mut port, &mut pool, 0, number), [0; 0]);
@@ -124,21 +110,12 @@ fn the_members_of_a_group_share_the_packets_and_keep_flows_together() {
             (bytes[12..14] == [8, 0] && bytes[23] == 17)
                 .then(|| u16::from_be_bytes([bytes[36], bytes[37]]))
         };
-        let mut shares = members
-            .each_mut()
-            .map(|member| collect(member, &mut pool, 1, port));
-        assert_eq!(
-            shares[0].len() + shares[1].len(),
-            192,
-            "each packet goes to one of them"
-        );
+        let mut shares = members.each_mut().map(|member| collect(member, &mut pool, 1, port));
+        assert_eq!(shares[0].len() + shares[1].len(), 192, "each packet goes to one of them");
         for share in &mut shares {
             assert!(!share.is_empty(), "both have work");
             share.sort_unstable();
-            assert!(
-                share.chunks(3).all(|flow| flow[0] == flow[2]),
-                "a flow has one worker"
-            );
+            assert!(share.chunks(3).all(|flow| flow[0] == flow[2]), "a flow has one worker");
         }
     });
 }
@@ -152,12 +129,7 @@ fn a_frame_larger_than_a_chunk_is_dropped_and_counted_and_the_next_arrives() {
         let (mut port, mut pool) = (open("sw0"), pool());
         let mut peer = open("sw1");
         let mut large = Pool::new(64, 16384).unwrap();
-        let frames = [
-            numbered(1, 1792),
-            numbered(2, 1793),
-            numbered(3, 9014),
-            numbered(4, 60),
-        ];
+        let frames = [numbered(1, 1792), numbered(2, 1793), numbered(3, 9014), numbered(4, 60)];
         send(&mut peer, &mut large, &frames);
         assert_eq!(collect(&mut port, &mut pool, 2, number), [1, 4]);
         assert_eq!(port.counters().receive_dropped, 2);
@@ -172,10 +144,7 @@ fn a_frame_that_the_kernel_refuses_is_counted_and_those_behind_it_leave() {
         let (mut port, mut pool) = (open("sw0"), pool());
         let (mut peer, mut peer_pool) = (open("sw1"), self::pool());
         let mut beyond = filled(&mut pool, &numbered(1, 60));
-        beyond.partial = Some(netio::PartialChecksum {
-            start: 70,
-            offset: 16,
-        });
+        beyond.partial = Some(netio::PartialChecksum { start: 70, offset: 16 });
         let mut frames = vec![
             filled(&mut pool, &numbered(0, 60)),
             filled(&mut pool, &[0; 5]),
@@ -185,13 +154,7 @@ fn a_frame_that_the_kernel_refuses_is_counted_and_those_behind_it_leave() {
         ];
         port.transmit(&mut pool, &mut frames).unwrap();
         assert_eq!(collect(&mut peer, &mut peer_pool, 2, number), [0, 3]);
-        assert_eq!(
-            (
-                port.counters().transmitted,
-                port.counters().transmit_dropped
-            ),
-            (2, 3)
-        );
+        assert_eq!((port.counters().transmitted, port.counters().transmit_dropped), (2, 3));
         assert_eq!(pool.available(), pool.capacity());
     });
 }
@@ -212,16 +175,9 @@ fn an_interface_that_is_off_is_no_error_and_one_that_is_gone_is() {
         lab::up("sw0");
         let mut peer = open("sw1");
         send(&mut peer, &mut self::pool(), &[numbered(1, 60)]);
-        assert_eq!(
-            collect(&mut port, &mut pool, 1, number),
-            [1],
-            "it works again"
-        );
+        assert_eq!(collect(&mut port, &mut pool, 1, number), [1], "it works again");
         lab::remove("sw0");
         let outcome = (0..3).try_for_each(|_| port.receive(&mut pool, &mut batch, 64).map(drop));
-        assert!(
-            outcome.is_err(),
-            "the interface is gone, and nobody has said so"
-        );
+        assert!(outcome.is_err(), "the interface is gone, and nobody has said so");
     });
 }

@@ -83,12 +83,5 @@ fn bpf(command: i64, attributes: &[u8]) -> io::Result<OwnedFd> {
 
 fn call(command: i64, attributes: &[u8]) -> i64 {
     // SAFETY: pointer and length are of `attributes`, whose pointers the callers keep alive.
-    unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            command,
-            attributes.as_ptr(),
-            attributes.len(),
-        )
-    }
+    unsafe { libc::syscall(libc::SYS_bpf, command, attributes.as_ptr(), attributes.len()) }
 }

@@ -58,11 +58,7 @@ impl Host {
             });
         });
         lab::move_to(name, &namespace.recv().unwrap());
-        Host {
-            moved,
-            done,
-            thread,
-        }
+        Host { moved, done, thread }
     }
 }
 
@@ -75,10 +71,7 @@ fn transfer(pool: &mut Pool, left: &mut impl Port, right: &mut impl Port) -> u64
         let (mut stream, _) = listener.accept().unwrap();
         let mut received = Vec::new();
         stream.read_to_end(&mut received).unwrap();
-        assert!(
-            received.iter().copied().eq(pattern().take(BYTES)),
-            "the stream has changed"
-        );
+        assert!(received.iter().copied().eq(pattern().take(BYTES)), "the stream has changed");
         stream.write_all(b"whole").unwrap();
     });
     let client = Host::start("swa1", (CLIENT, SERVER), || {
@@ -90,9 +83,7 @@ fn transfer(pool: &mut Pool, left: &mut impl Port, right: &mut impl Port) -> u64
             }
             thread::sleep(Duration::from_millis(5));
         };
-        stream
-            .write_all(&pattern().take(BYTES).collect::<Vec<_>>())
-            .unwrap();
+        stream.write_all(&pattern().take(BYTES).collect::<Vec<_>>()).unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
@@ -103,10 +94,7 @@ fn transfer(pool: &mut Pool, left: &mut impl Port, right: &mut impl Port) -> u64
     let start = Instant::now();
     let mut partial = 0;
     while client.done.try_recv().is_err() && !client.thread.is_finished() {
-        assert!(
-            start.elapsed() < Duration::from_secs(30),
-            "the transfer hangs"
-        );
+        assert!(start.elapsed() < Duration::from_secs(30), "the transfer hangs");
         partial += forward(pool, left, right);
         forward(pool, right, left);
     }
@@ -122,11 +110,7 @@ fn forward(pool: &mut Pool, from: &mut impl Port, to: &mut impl Port) -> u64 {
     from.receive(pool, &mut batch, 64).unwrap();
     let mut partial = 0;
     for frame in &mut batch {
-        assert!(
-            frame.len() <= 1514,
-            "a super-frame got through: {}",
-            frame.len()
-        );
+        assert!(frame.len() <= 1514, "a super-frame got through: {}", frame.len());
         frame.partial = frame.partial.or_else(|| frames::partial(pool.bytes(frame)));
         partial += u64::from(frame.partial.is_some());
     }
@@ -148,14 +132,8 @@ fn tcp_with_super_frames_comes_whole_through_af_packet() {
         let open = |name| PacketPort::open(PacketOptions::new(name)).unwrap();
         let (mut left, mut right) = (open("swa0"), open("swb0"));
         let partial = transfer(&mut pool, &mut left, &mut right);
-        assert!(
-            partial > 1000,
-            "{partial} partial sums: the offloads were to be on"
-        );
-        assert_eq!(
-            pool.available() + left.held() + right.held(),
-            pool.capacity()
-        );
+        assert!(partial > 1000, "{partial} partial sums: the offloads were to be on");
+        assert_eq!(pool.available() + left.held() + right.held(), pool.capacity());
     });
 }
 
@@ -173,13 +151,7 @@ fn tcp_with_partial_sums_comes_whole_through_af_xdp() {
         let (mut left, _left_program) = open(&mut pool, "swa0");
         let (mut right, _right_program) = open(&mut pool, "swb0");
         let partial = transfer(&mut pool, &mut left, &mut right);
-        assert!(
-            partial > 1000,
-            "{partial} partial sums: the offloads were to be on"
-        );
-        assert_eq!(
-            pool.available() + left.held() + right.held(),
-            pool.capacity()
-        );
+        assert!(partial > 1000, "{partial} partial sums: the offloads were to be on");
+        assert_eq!(pool.available() + left.held() + right.held(), pool.capacity());
     });
 }

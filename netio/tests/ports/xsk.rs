@@ -12,10 +12,7 @@ use crate::program::{GENERIC, NATIVE, Redirect};
 const RING: u32 = 256;
 
 pub(crate) fn options(interface: &str, queue: u32) -> XskOptions {
-    XskOptions {
-        ring_size: RING,
-        ..XskOptions::new(interface, queue, Bind::Copy)
-    }
+    XskOptions { ring_size: RING, ..XskOptions::new(interface, queue, Bind::Copy) }
 }
 
 pub(crate) fn pool() -> Pool {
@@ -24,10 +21,7 @@ pub(crate) fn pool() -> Pool {
 
 /// An AF_PACKET port and its pool: what the other end sees.
 fn witness(interface: &str) -> (PacketPort, Pool) {
-    (
-        PacketPort::open(PacketOptions::new(interface)).unwrap(),
-        pool(),
-    )
+    (PacketPort::open(PacketOptions::new(interface)).unwrap(), pool())
 }
 
 #[test]
@@ -40,9 +34,8 @@ fn what_is_transmitted_arrives_whole_and_in_order_and_every_chunk_comes_back() {
         assert_eq!(port.describe(), "sw0 queue 0, AF_XDP copy");
         assert!(port.completes_checksums(), "this kernel takes TX metadata");
         for round in 0..50 {
-            let batch: Vec<_> = (0..32)
-                .map(|n| numbered(round * 32 + n, 60 + (n as usize * 45)))
-                .collect();
+            let batch: Vec<_> =
+                (0..32).map(|n| numbered(round * 32 + n, 60 + (n as usize * 45))).collect();
             send(&mut port, &mut pool, &batch);
         }
         let numbers = collect(&mut peer, &mut peer_pool, 1600, number);
@@ -67,10 +60,7 @@ fn a_batch_of_many_rings_full_is_sent_or_counted_but_never_lost() {
         send(&mut port, &mut pool, &batch);
         let counters = port.counters();
         assert_eq!(counters.transmitted + counters.transmit_dropped, 3000);
-        assert_eq!(
-            counters.transmit_dropped, 0,
-            "copy mode always makes headway"
-        );
+        assert_eq!(counters.transmit_dropped, 0, "copy mode always makes headway");
         let numbers = collect(&mut peer, &mut peer_pool, 3000, number);
         assert_eq!(numbers.len() as u64, counters.transmitted);
         assert_eq!(pool.available() + port.held(), pool.capacity());
@@ -96,9 +86,7 @@ fn udp_echoes_come_back(mode: u32) {
     let deadline = Instant::now() + frames::PATIENCE;
     while echoes.len() < 200 && Instant::now() < deadline {
         if sent < 200 {
-            client
-                .send(&[&sent.to_be_bytes()[..], &[b'x'; 90]].concat())
-                .unwrap();
+            client.send(&[&sent.to_be_bytes()[..], &[b'x'; 90]].concat()).unwrap();
             sent += 1;
         }
         port.receive(&mut pool, &mut batch, 64).unwrap();
@@ -169,9 +157,7 @@ fn a_frame_received_on_one_port_leaves_on_another_of_the_same_pool() {
                     moved += batch.iter().filter(ours).count();
                     ports[2 + queue].transmit(&mut pool, &mut batch).unwrap();
                 }
-                ports
-                    .iter_mut()
-                    .for_each(|port| port.flush(&mut pool).unwrap());
+                ports.iter_mut().for_each(|port| port.flush(&mut pool).unwrap());
             }
         }
         let mut numbers = collect(&mut receiver, &mut receiver_pool, 1280, number);
@@ -201,17 +187,10 @@ fn a_flood_that_nobody_takes_is_counted_and_the_port_recovers() {
         let first = collect(&mut port, &mut pool, 256, number);
         assert!(first.len() <= RING as usize, "{}", first.len());
         let dropped = port.counters().receive_dropped;
-        assert!(
-            first.len() as u64 + dropped >= 640,
-            "{} + {dropped}",
-            first.len()
-        );
+        assert!(first.len() as u64 + dropped >= 640, "{} + {dropped}", first.len());
         let frames: Vec<_> = (1000..1100).map(|n| numbered(n, 60)).collect();
         send(&mut sender, &mut sender_pool, &frames);
-        assert_eq!(
-            collect(&mut port, &mut pool, 100, number),
-            (1000..1100).collect::<Vec<_>>()
-        );
+        assert_eq!(collect(&mut port, &mut pool, 100, number), (1000..1100).collect::<Vec<_>>());
         assert_eq!(pool.available() + port.held(), pool.capacity());
     });
 }

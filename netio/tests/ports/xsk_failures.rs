@@ -14,15 +14,9 @@ fn zero_copy_on_a_veth_is_refused_with_the_remedy_and_leaves_nothing_behind() {
     lab::alone(|| {
         lab::veth("sw0", "sw1", 1);
         let mut pool = pool();
-        let wanted = XskOptions {
-            mode: Bind::ZeroCopy,
-            ..options("sw0", 0)
-        };
+        let wanted = XskOptions { mode: Bind::ZeroCopy, ..options("sw0", 0) };
         let refused = XskPort::open(&mut pool, wanted).unwrap_err();
-        assert!(
-            matches!(refused, OpenError::ZeroCopyUnsupported { .. }),
-            "{refused}"
-        );
+        assert!(matches!(refused, OpenError::ZeroCopyUnsupported { .. }), "{refused}");
         assert!(refused.to_string().contains("copy mode"), "{refused}");
         assert_eq!(pool.available(), pool.capacity());
         XskPort::open(&mut pool, options("sw0", 0)).unwrap();
@@ -45,10 +39,7 @@ fn a_queue_that_another_has_is_waited_for_and_then_reported() {
         );
         assert_eq!(second.available(), second.capacity());
         let again = XskPort::open(&mut first, options("sw0", 0)).unwrap_err();
-        assert!(
-            matches!(again, OpenError::Busy { .. }),
-            "same pool: {again}"
-        );
+        assert!(matches!(again, OpenError::Busy { .. }), "same pool: {again}");
         // The kernel lets the queue go a little after the socket is closed: no error must come of it.
         port.close(&mut first);
         XskPort::open(&mut second, options("sw0", 0)).unwrap();
@@ -83,31 +74,16 @@ fn what_cannot_be_is_refused_by_name() {
             refused(options("sw9", 0)),
             OpenError::Interface(InterfaceError::Missing { .. })
         ));
-        assert!(matches!(
-            refused(options("sw0", 2)),
-            OpenError::NoSuchQueue { queues: 2, .. }
-        ));
-        let odd = XskOptions {
-            ring_size: 100,
-            ..options("sw0", 0)
-        };
+        assert!(matches!(refused(options("sw0", 2)), OpenError::NoSuchQueue { queues: 2, .. }));
+        let odd = XskOptions { ring_size: 100, ..options("sw0", 0) };
         assert!(matches!(refused(odd), OpenError::RingSize { size: 100 }));
-        let huge = XskOptions {
-            ring_size: 8192,
-            ..options("sw0", 0)
-        };
+        let huge = XskOptions { ring_size: 8192, ..options("sw0", 0) };
         assert!(matches!(refused(huge), OpenError::PoolExhausted { .. }));
         let mut large = Pool::new(512, 8192).unwrap();
         let error = XskPort::open(&mut large, options("sw0", 0)).unwrap_err();
-        assert!(
-            matches!(error, OpenError::ChunkSize { chunk_size: 8192 }),
-            "{error}"
-        );
+        assert!(matches!(error, OpenError::ChunkSize { chunk_size: 8192 }), "{error}");
         let port = XskPort::open(&mut pool, options("sw0", 0)).unwrap();
-        let mixed = XskOptions {
-            mode: Bind::ZeroCopy,
-            ..options("sw0", 1)
-        };
+        let mixed = XskOptions { mode: Bind::ZeroCopy, ..options("sw0", 1) };
         let error = XskPort::open(&mut pool, mixed).unwrap_err();
         assert!(matches!(error, OpenError::ModeMismatch { .. }), "{error}");
         port.close(&mut pool);
@@ -127,20 +103,15 @@ fn frames_that_the_kernel_would_choke_on_do_not_stop_those_behind_them() {
             filled(&mut pool, &numbered(0, 60)),
         ];
         let mut beyond = filled(&mut pool, &numbered(1, 60));
-        beyond.partial = Some(PartialChecksum {
-            start: 50,
-            offset: 16,
-        });
+        beyond.partial = Some(PartialChecksum { start: 50, offset: 16 });
         frames.push(beyond);
         let mut at_start = filled(&mut pool, &[]);
         pool.reshape(&mut at_start, 0, 60);
-        pool.bytes_mut(&mut at_start)
-            .copy_from_slice(&numbered(2, 60));
+        pool.bytes_mut(&mut at_start).copy_from_slice(&numbered(2, 60));
         frames.push(at_start);
         let mut at_end = filled(&mut pool, &[]);
         pool.reshape(&mut at_end, 2048 - 60, 60);
-        pool.bytes_mut(&mut at_end)
-            .copy_from_slice(&numbered(3, 60));
+        pool.bytes_mut(&mut at_end).copy_from_slice(&numbered(3, 60));
         frames.push(at_end);
         // Larger than the MTU: the veth drops it, and the chunk still comes back.
         frames.push(filled(&mut pool, &numbered(4, 1792)));
@@ -167,19 +138,13 @@ fn an_interface_that_is_off_is_no_error_and_one_that_is_gone_is() {
             port.transmit(&mut pool, &mut frames).unwrap();
             port.flush(&mut pool).unwrap();
         }
-        assert!(
-            port.counters().transmit_dropped > 0,
-            "the ring has filled up"
-        );
+        assert!(port.counters().transmit_dropped > 0, "the ring has filled up");
         assert_eq!(pool.available() + port.held(), pool.capacity());
         lab::up("sw0");
         port.flush(&mut pool).unwrap();
         lab::remove("sw0");
         let outcome = (0..1000).try_for_each(|_| port.flush(&mut pool));
-        assert!(
-            outcome.is_err(),
-            "the interface is gone, and nobody has said so"
-        );
+        assert!(outcome.is_err(), "the interface is gone, and nobody has said so");
         port.close(&mut pool);
         assert_eq!(pool.available(), pool.capacity());
     });

@@ -30,30 +30,15 @@ fn packets_of_our_own_leave_with_the_address_the_kernel_would_take() {
     let mut network = network();
     network.apply(Change::Address(address(1, "192.0.2.10", 32)));
     network.apply(Change::Address(address(1, "10.0.0.5", 24)));
-    let secondary = Address {
-        secondary: true,
-        ..address(1, "10.1.0.6", 16)
-    };
+    let secondary = Address { secondary: true, ..address(1, "10.1.0.6", 16) };
     network.apply(Change::Address(secondary));
     network.apply(Change::Address(address(2, "10.7.0.5", 24)));
-    let link = |destination| KernelRoute {
-        scope: 253,
-        ..unicast(destination, vec![hop(1, None)])
-    };
+    let link = |destination| KernelRoute { scope: 253, ..unicast(destination, vec![hop(1, None)]) };
     add(&mut network, link("10.0.0.0/24"));
     add(&mut network, link("10.1.0.0/16"));
-    add(
-        &mut network,
-        unicast("10.2.0.0/16", vec![hop(1, Some("10.0.0.1"))]),
-    );
+    add(&mut network, unicast("10.2.0.0/16", vec![hop(1, Some("10.0.0.1"))]));
     let route = unicast("10.3.0.0/16", vec![hop(1, None)]);
-    add(
-        &mut network,
-        KernelRoute {
-            source: Some(ip("192.0.2.10")),
-            ..route
-        },
-    );
+    add(&mut network, KernelRoute { source: Some(ip("192.0.2.10")), ..route });
     // In the subnet; a secondary one never; by the router's subnet; as the route says.
     assert_eq!(network.source_for(ip("10.0.0.9")), Some(ip("10.0.0.5")));
     assert_eq!(network.source_for(ip("10.1.0.9")), Some(ip("192.0.2.10")));
@@ -65,18 +50,9 @@ fn packets_of_our_own_leave_with_the_address_the_kernel_would_take() {
 #[test]
 fn ipv6_sources_follow_scope_preference_and_prefix() {
     let mut network = network();
-    let deprecated = Address {
-        deprecated: true,
-        ..address(1, "2001:db8:1::99", 128)
-    };
-    let link_local = Address {
-        scope: 253,
-        ..address(1, "fe80::1", 64)
-    };
-    let tentative = Address {
-        tentative: true,
-        ..address(1, "2001:db8:1::2", 64)
-    };
+    let deprecated = Address { deprecated: true, ..address(1, "2001:db8:1::99", 128) };
+    let link_local = Address { scope: 253, ..address(1, "fe80::1", 64) };
+    let tentative = Address { tentative: true, ..address(1, "2001:db8:1::2", 64) };
     for known in [
         deprecated,
         link_local,
@@ -89,18 +65,9 @@ fn ipv6_sources_follow_scope_preference_and_prefix() {
     }
     add(&mut network, unicast("::/0", vec![hop(1, Some("fe80::9"))]));
     add(&mut network, unicast("fe80::/64", vec![hop(1, None)]));
-    assert_eq!(
-        network.source_for(ip("2001:db8:1::7")),
-        Some(ip("2001:db8:1::1"))
-    );
-    assert_eq!(
-        network.source_for(ip("2001:db8:2::7")),
-        Some(ip("2001:db8:2::1"))
-    );
-    assert_eq!(
-        network.source_for(ip("2001:db8:3::7")),
-        Some(ip("2001:db8:2::1"))
-    );
+    assert_eq!(network.source_for(ip("2001:db8:1::7")), Some(ip("2001:db8:1::1")));
+    assert_eq!(network.source_for(ip("2001:db8:2::7")), Some(ip("2001:db8:2::1")));
+    assert_eq!(network.source_for(ip("2001:db8:3::7")), Some(ip("2001:db8:2::1")));
     assert_eq!(network.source_for(ip("fe80::7")), Some(ip("fe80::1")));
 }
 
@@ -114,11 +81,7 @@ fn only_usable_neighbours_have_an_ethernet_address_and_only_that_is_news() {
         freshness: Freshness::Unknown,
     };
     let mut tell = |freshness, mac| {
-        let effect = network.apply(Change::Neighbour(Neighbour {
-            freshness,
-            mac,
-            ..neighbour
-        }));
+        let effect = network.apply(Change::Neighbour(Neighbour { freshness, mac, ..neighbour }));
         (effect, network.neighbour(1, ip("10.0.0.7")))
     };
     let (first, second) = (neighbour.mac, Some([2, 0, 0, 0, 0, 8]));

@@ -44,10 +44,7 @@ fn an_interface_is_taken_with_its_vlan_and_without_the_bridges_view_of_it() {
     let Some(Change::Interface(seen)) = change(&RouteNetlinkMessage::NewLink(link()), 0) else {
         panic!("an interface");
     };
-    assert_eq!(
-        (seen.index, seen.name.as_str(), seen.mtu),
-        (7, "eth0.17", 1496)
-    );
+    assert_eq!((seen.index, seen.name.as_str(), seen.mtu), (7, "eth0.17", 1496));
     assert_eq!(seen.mac, [2, 0, 0, 0, 0, 7]);
     assert!(seen.up && seen.carrier);
     // A veth or tunnel has an interface below it, too, but no VLAN id.
@@ -94,17 +91,11 @@ fn only_entries_about_a_neighbour_itself_count() {
     let gone = change(&RouteNetlinkMessage::DelNeighbour(neighbour.clone()), 0);
     assert_eq!(gone, Some(Change::NeighbourGone(7, ip("10.0.0.9"))));
     neighbour.header.flags = NeighbourFlags::Proxy;
-    assert_eq!(
-        change(&RouteNetlinkMessage::NewNeighbour(neighbour.clone()), 0),
-        None
-    );
+    assert_eq!(change(&RouteNetlinkMessage::NewNeighbour(neighbour.clone()), 0), None);
     // A bridge's forwarding entry: an Ethernet address without an IP address.
     neighbour.header.flags = NeighbourFlags::Own;
     neighbour.attributes.remove(0);
-    assert_eq!(
-        change(&RouteNetlinkMessage::NewNeighbour(neighbour), 0),
-        None
-    );
+    assert_eq!(change(&RouteNetlinkMessage::NewNeighbour(neighbour), 0), None);
 }
 
 #[test]
@@ -128,29 +119,14 @@ fn a_route_is_taken_whole_and_those_for_special_packets_are_not() {
     ];
     let told =
         |route: &RouteMessage, flags| change(&RouteNetlinkMessage::NewRoute(route.clone()), flags);
-    let Some(Change::Route {
-        route: seen,
-        replaces,
-    }) = told(&route, NLM_F_REPLACE)
-    else {
+    let Some(Change::Route { route: seen, replaces }) = told(&route, NLM_F_REPLACE) else {
         panic!("a route");
     };
     assert!(replaces);
-    assert_eq!(
-        (seen.table, seen.priority, seen.mtu),
-        (1000, 100, Some(1400))
-    );
+    assert_eq!((seen.table, seen.priority, seen.mtu), (1000, 100, Some(1400)));
     assert_eq!(seen.destination, "10.1.2.0/24".parse().unwrap());
-    assert_eq!(
-        (seen.kind, seen.source),
-        (RouteKind::Unicast, Some(ip("10.0.0.5")))
-    );
-    let hop = Hop {
-        interface: 7,
-        gateway: Some(ip("10.0.0.1")),
-        weight: 1,
-        dead: false,
-    };
+    assert_eq!((seen.kind, seen.source), (RouteKind::Unicast, Some(ip("10.0.0.5"))));
+    let hop = Hop { interface: 7, gateway: Some(ip("10.0.0.1")), weight: 1, dead: false };
     assert_eq!(seen.hops, [hop]);
 
     let special: [fn(&mut RouteHeader); 4] = [

@@ -33,22 +33,14 @@ fn network() -> Network {
     let mut network = Network::default();
     for index in 1..=3 {
         let up = index != 3;
-        let interface = Interface {
-            up,
-            ..interface(index)
-        };
+        let interface = Interface { up, ..interface(index) };
         assert_eq!(network.apply(Change::Interface(interface)), Effect::Visible);
     }
     network
 }
 
 fn hop(interface: u32, gateway: Option<&str>) -> Hop {
-    Hop {
-        interface,
-        gateway: gateway.map(ip),
-        weight: 1,
-        dead: false,
-    }
+    Hop { interface, gateway: gateway.map(ip), weight: 1, dead: false }
 }
 
 fn unicast(destination: &str, hops: Vec<Hop>) -> KernelRoute {
@@ -65,10 +57,7 @@ fn unicast(destination: &str, hops: Vec<Hop>) -> KernelRoute {
 }
 
 fn add(network: &mut Network, route: KernelRoute) -> Effect {
-    network.apply(Change::Route {
-        route,
-        replaces: false,
-    })
+    network.apply(Change::Route { route, replaces: false })
 }
 
 fn address(interface: u32, address: &str, length: u8) -> Address {

@@ -9,24 +9,14 @@ use crate::network::{Change, Effect, Hop, Interface, KernelRoute, Route, RouteKi
 #[test]
 fn the_longest_prefix_leads_and_forbidden_destinations_lead_nowhere() {
     let mut network = network();
-    add(
-        &mut network,
-        unicast("0.0.0.0/0", vec![hop(1, Some("10.0.0.1"))]),
-    );
+    add(&mut network, unicast("0.0.0.0/0", vec![hop(1, Some("10.0.0.1"))]));
     add(&mut network, unicast("10.0.0.0/24", vec![hop(1, None)]));
     add(&mut network, unicast("10.0.0.128/25", vec![hop(2, None)]));
-    for (kind, destination) in [
-        (RouteKind::NoUnicast, "10.9.0.0/16"),
-        (RouteKind::Throw, "10.8.0.0/16"),
-    ] {
+    for (kind, destination) in
+        [(RouteKind::NoUnicast, "10.9.0.0/16"), (RouteKind::Throw, "10.8.0.0/16")]
+    {
         let hops = Vec::new();
-        add(
-            &mut network,
-            KernelRoute {
-                kind,
-                ..unicast(destination, hops)
-            },
-        );
+        add(&mut network, KernelRoute { kind, ..unicast(destination, hops) });
     }
     assert_eq!(way(&network, "192.0.2.1"), Some((1, Some(ip("10.0.0.1")))));
     assert_eq!(way(&network, "10.0.0.7"), Some((1, None)));
@@ -44,10 +34,7 @@ fn the_lowest_metric_leads_until_its_interface_goes_down() {
         add(&mut network, KernelRoute { priority, ..route });
     }
     assert_eq!(way(&network, "10.1.1.1"), Some((2, None)));
-    let down = Interface {
-        up: false,
-        ..interface(2)
-    };
+    let down = Interface { up: false, ..interface(2) };
     assert_eq!(network.apply(Change::Interface(down)), Effect::Doubtful);
     assert_eq!(way(&network, "10.1.1.1"), Some((1, None)));
 }
@@ -56,10 +43,7 @@ fn the_lowest_metric_leads_until_its_interface_goes_down() {
 fn a_dead_way_falls_back_to_a_shorter_prefix() {
     let mut network = network();
     add(&mut network, unicast("10.0.0.0/8", vec![hop(1, None)]));
-    let dead = Hop {
-        dead: true,
-        ..hop(2, None)
-    };
+    let dead = Hop { dead: true, ..hop(2, None) };
     add(&mut network, unicast("10.1.0.0/16", vec![dead]));
     assert_eq!(way(&network, "10.1.1.1"), Some((1, None)));
 }
@@ -70,14 +54,7 @@ fn ipv4_takes_the_longer_prefix_of_local_and_main_and_ipv6_asks_local_first() {
     for (local, main) in [("10.0.0.0/8", "10.1.0.0/16"), ("fd00::/8", "fd00:1::/32")] {
         let route = unicast(local, Vec::new());
         let (table, kind) = (LOCAL, RouteKind::Local);
-        add(
-            &mut network,
-            KernelRoute {
-                table,
-                kind,
-                ..route
-            },
-        );
+        add(&mut network, KernelRoute { table, kind, ..route });
         add(&mut network, unicast(main, vec![hop(2, None)]));
     }
     assert!(network.is_local(ip("10.2.0.1")));
@@ -88,25 +65,15 @@ fn ipv4_takes_the_longer_prefix_of_local_and_main_and_ipv6_asks_local_first() {
 #[test]
 fn multipath_spreads_by_weight_and_keeps_a_destination_on_its_way() {
     let mut network = network();
-    let heavy = Hop {
-        weight: 3,
-        ..hop(1, Some("10.0.0.1"))
-    };
+    let heavy = Hop { weight: 3, ..hop(1, Some("10.0.0.1")) };
     let down = hop(3, Some("10.0.0.3"));
     let hops = vec![heavy, hop(2, Some("10.0.0.2")), down];
     add(&mut network, unicast("0.0.0.0/0", hops));
     let ways: Vec<Route> = (0..4000)
-        .map(|n| {
-            network
-                .route(std::net::Ipv4Addr::from_bits(n).into())
-                .expect("a way")
-        })
+        .map(|n| network.route(std::net::Ipv4Addr::from_bits(n).into()).expect("a way"))
         .collect();
     let heavy = ways.iter().filter(|route| route.interface == 1).count();
-    assert!(
-        (2800..3200).contains(&heavy),
-        "{heavy} of 4000 on a way of weight 3 to 1"
-    );
+    assert!((2800..3200).contains(&heavy), "{heavy} of 4000 on a way of weight 3 to 1");
     assert!(ways.iter().all(|route| route.interface != 3));
     assert_eq!(network.route(ip("0.0.0.7")), Some(ways[7]));
 }
@@ -116,13 +83,7 @@ fn the_mtu_is_the_routes_own_or_the_interfaces() {
     let mut network = network();
     add(&mut network, unicast("10.0.0.0/8", vec![hop(1, None)]));
     let route = unicast("10.1.0.0/16", vec![hop(1, None)]);
-    add(
-        &mut network,
-        KernelRoute {
-            mtu: Some(1400),
-            ..route
-        },
-    );
+    add(&mut network, KernelRoute { mtu: Some(1400), ..route });
     assert_eq!(network.route(ip("10.2.0.1")).unwrap().mtu, 1500);
     assert_eq!(network.route(ip("10.1.0.1")).unwrap().mtu, 1400);
 }
@@ -136,20 +97,14 @@ fn what_the_kernel_cannot_tell_in_one_message_is_doubted() {
     // Told twice, as after the first reading.
     assert_eq!(add(&mut network, first.clone()), Effect::Invisible);
     // `ip route replace`.
-    let replace = |route| Change::Route {
-        route,
-        replaces: true,
-    };
+    let replace = |route| Change::Route { route, replaces: true };
     assert_eq!(network.apply(replace(second.clone())), Effect::Visible);
     assert_eq!(way(&network, "10.1.1.1"), Some((1, Some(ip("10.0.0.2")))));
     // `ip route append`, and deleting what is not there as it is told.
     assert_eq!(add(&mut network, first.clone()), Effect::Doubtful);
     assert_eq!(network.apply(replace(second.clone())), Effect::Invisible);
     let third = unicast("10.0.0.0/8", vec![hop(2, None)]);
-    assert_eq!(
-        network.apply(Change::RouteGone(third.clone())),
-        Effect::Doubtful
-    );
+    assert_eq!(network.apply(Change::RouteGone(third.clone())), Effect::Doubtful);
     assert_eq!(network.apply(Change::RouteGone(first)), Effect::Visible);
     assert_eq!(network.apply(Change::RouteGone(second)), Effect::Visible);
     assert_eq!(network.apply(Change::RouteGone(third)), Effect::Invisible);
@@ -158,16 +113,10 @@ fn what_the_kernel_cannot_tell_in_one_message_is_doubted() {
 
 fn prefix() -> impl Strategy<Value = IpNet> {
     let v4 = (0u32..64, 0u8..=32).prop_map(|(bits, length)| {
-        IpNet::new(
-            std::net::Ipv4Addr::from_bits(bits << 26 | bits).into(),
-            length,
-        )
+        IpNet::new(std::net::Ipv4Addr::from_bits(bits << 26 | bits).into(), length)
     });
     let v6 = (0u128..64, 0u8..=128).prop_map(|(bits, length)| {
-        IpNet::new(
-            std::net::Ipv6Addr::from_bits(bits << 122 | bits).into(),
-            length,
-        )
+        IpNet::new(std::net::Ipv6Addr::from_bits(bits << 122 | bits).into(), length)
     });
     prop_oneof![v4, v6].prop_map(|net| net.expect("a length").trunc())
 }

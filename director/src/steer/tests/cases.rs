@@ -182,10 +182,7 @@ fn errors() -> Vec<Case> {
 }
 
 fn all() -> Vec<Case> {
-    [services(), fragments(), replies_and_chains(), errors()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [services(), fragments(), replies_and_chains(), errors()].into_iter().flatten().collect()
 }
 
 #[test]

@@ -81,10 +81,8 @@ pub(super) fn ip_with(
 
 /// The Internet checksum of a header whose checksum field is 0.
 fn checksum(header: &[u8]) -> [u8; 2] {
-    let sum: u32 = header
-        .chunks_exact(2)
-        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
-        .sum();
+    let sum: u32 =
+        header.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
     (!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes()
 }
 

@@ -66,9 +66,7 @@ struct Host {
 impl Host {
     fn new() -> Host {
         let (near, far) = (colons(DESTINATION), colons(SOURCE));
-        run_ip(&format!(
-            "link add near address {near} type veth peer name far address {far}"
-        ));
+        run_ip(&format!("link add near address {near} type veth peer name far address {far}"));
         run_ip(&format!("addr add {HOST}/24 dev near"));
         run_ip("link set near up");
         let (thread_id, from_client) = channel();
@@ -79,9 +77,7 @@ impl Host {
         to_client.send(0).expect("the client lives");
         let socket = |port| {
             let socket = UdpSocket::bind((HOST, port)).expect("a free port");
-            socket
-                .set_read_timeout(Some(Duration::from_secs(5)))
-                .unwrap();
+            socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
             socket
         };
         let service = socket(SERVICE);

@@ -65,10 +65,7 @@ impl Programs {
 
     /// Whether the steering program takes the frame; it must not change it.
     fn steers(&self, frame: &[u8]) -> bool {
-        let run = self
-            .steering
-            .test_run(frame, &TestContext::default())
-            .expect("a test run");
+        let run = self.steering.test_run(frame, &TestContext::default()).expect("a test run");
         assert_eq!(run.data, frame, "the frame was changed");
         match run.verdict {
             xdp::ABORTED => true,
@@ -88,10 +85,7 @@ impl Programs {
         if frame.len() < 14 + header {
             return false;
         }
-        let run = self
-            .guard
-            .test_run(frame, &TestContext::default())
-            .expect("a test run");
+        let run = self.guard.test_run(frame, &TestContext::default()).expect("a test run");
         match run.verdict {
             tcx::DROP => true,
             tcx::NEXT => false,

@@ -68,11 +68,7 @@ fn packet(v6: bool, quoted: bool) -> impl Strategy<Value = Vec<u8>> {
         prop_oneof![2 => Just(vec![]), 1 => vec(extension, 1..=5)],
         fragment,
     )
-        .prop_map(|(options, extensions, fragment)| Header {
-            options,
-            extensions,
-            fragment,
-        });
+        .prop_map(|(options, extensions, fragment)| Header { options, extensions, fragment });
     (header, ends(quoted), any::<bool>()).prop_map(move |(header, (from, to), of_source)| {
         // A stranger speaks whatever the other end does.
         let strange = from == STRANGER || (to != STRANGER && !of_source);
@@ -142,11 +138,7 @@ fn program_and_guard_decide_as_their_twin_does() {
         return;
     };
     let (hits, error_hits) = (Cell::new(0), Cell::new(0));
-    let config = Config {
-        cases: PACKETS,
-        failure_persistence: None,
-        ..Config::default()
-    };
+    let config = Config { cases: PACKETS, failure_persistence: None, ..Config::default() };
     TestRunner::new(config)
         .run(&frames(), |(error, frame)| {
             let wanted = keys.wants(&frame);
@@ -160,12 +152,6 @@ fn program_and_guard_decide_as_their_twin_does() {
     let percent = |count: &Cell<u32>| count.get() * 100 / PACKETS;
     let (share, error_share) = (percent(&hits), percent(&error_hits));
     eprintln!("{share} % of {PACKETS} packets were taken, {error_share} % were errors");
-    assert!(
-        (LEAST_SHARE..=100 - LEAST_SHARE).contains(&share),
-        "{share} % taken"
-    );
-    assert!(
-        error_share >= LEAST_ERROR_SHARE,
-        "{error_share} % errors taken"
-    );
+    assert!((LEAST_SHARE..=100 - LEAST_SHARE).contains(&share), "{share} % taken");
+    assert!(error_share >= LEAST_ERROR_SHARE, "{error_share} % errors taken");
 }

@@ -61,16 +61,7 @@ fn a_configuration_that_does_not_fit_is_refused_and_changes_nothing() {
     let (fits, too_many) = (services(7), services(8));
     table.sync(&fits).unwrap();
     let error = table.sync(&too_many).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            SteerError::Full {
-                needed: 9,
-                capacity: 8
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, SteerError::Full { needed: 9, capacity: 8 }), "{error}");
     assert_eq!(in_kernel(&table), expected(&fits));
 }
 
