@@ -190,6 +190,20 @@ mod tests {
     }
 
     #[test]
+    fn the_full_sweep_comes_every_half_hour() {
+        let mut destinations = filled(0);
+        let mut sweeps = Vec::new();
+        for minute in 1..=90 {
+            // Something that is always past its day.
+            let now = START + EXPIRATION + MINUTE * minute;
+            destinations.insert(address(0), 0, START);
+            destinations.next_review = Some(now);
+            destinations.review(now, |_| sweeps.push(minute));
+        }
+        assert_eq!(sweeps, [30, 60, 90]);
+    }
+
+    #[test]
     fn a_surplus_goes_once_it_has_been_idle_for_six_minutes() {
         let mut destinations = filled(COMFORTABLE + 300);
         let mut gone = Vec::new();

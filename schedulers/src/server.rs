@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64};
 
 /// Names one server for the life of the process; never reused for another.
 ///
@@ -39,8 +39,8 @@ pub struct Server {
     port: u16,
     weight: AtomicI32,
     last_weight: AtomicI32,
-    upper_threshold: AtomicU32,
-    lower_threshold: AtomicU32,
+    /// Upper threshold in the upper half, lower threshold in the lower.
+    thresholds: AtomicU64,
     /// Active connections in the upper half, all others in the lower: one word, so that their sum
     /// is never seen half changed.
     connections: AtomicU64,
@@ -56,8 +56,7 @@ impl Server {
             port,
             weight: AtomicI32::new(weight),
             last_weight: AtomicI32::new(weight),
-            upper_threshold: AtomicU32::new(0),
-            lower_threshold: AtomicU32::new(0),
+            thresholds: AtomicU64::new(0),
             connections: AtomicU64::new(0),
             overloaded: AtomicBool::new(false),
         }
@@ -98,22 +97,18 @@ impl Server {
 
     /// Sets the connection thresholds; `upper` 0 = no limit, `lower` 0 = three quarters of `upper`.
     pub fn set_thresholds(&self, upper: u32, lower: u32) {
-        self.upper_threshold.store(upper, Relaxed);
-        self.lower_threshold.store(lower, Relaxed);
-        if upper == 0 {
-            self.overloaded.store(false, SeqCst);
-        }
+        self.thresholds.store(join(upper, lower), SeqCst);
         self.review_overload();
     }
 
     /// Upper connection threshold; 0 = none.
     pub fn upper_threshold(&self) -> u32 {
-        self.upper_threshold.load(Relaxed)
+        split(self.thresholds.load(SeqCst)).0
     }
 
     /// Lower connection threshold; 0 = three quarters of the upper one.
     pub fn lower_threshold(&self) -> u32 {
-        self.lower_threshold.load(Relaxed)
+        split(self.thresholds.load(SeqCst)).1
     }
 
     /// Connections in an active state.
@@ -193,44 +188,62 @@ impl Server {
         let apply = |connections| {
             let (active, inactive) = split(connections);
             let (active, inactive) = change(active, inactive);
-            Some(u64::from(active) << 32 | u64::from(inactive))
+            Some(join(active, inactive))
         };
         // The closure never declines, so that this cannot fail.
         let _ = self.connections.fetch_update(SeqCst, SeqCst, apply);
     }
 
     /// Sets or clears the overload flag; between the thresholds it keeps its value (hysteresis).
+    fn review_overload(&self) {
+        self.settle_overload(self.look());
+    }
+
+    /// Thresholds and connections as they are now.
+    fn look(&self) -> (u64, u64) {
+        (self.thresholds.load(SeqCst), self.connections.load(SeqCst))
+    }
+
+    /// Writes the flag for what was `seen`, until that is still so after the writing.
     ///
     /// Two workers may come here at once, and the one with the older count may be the last to
-    /// write. So each looks again after it has written: whoever writes last sees the last count. A
-    /// flag left standing on an idle server would never be cleared, since nothing would happen
-    /// there any more (older kernels had this race).
-    fn review_overload(&self) {
+    /// write. Since each looks again, whoever writes last has seen the last count. A flag left
+    /// standing on an idle server would never be cleared, for nothing would happen there any more
+    /// (older kernels had this race).
+    fn settle_overload(&self, mut seen: (u64, u64)) {
         loop {
-            let upper = self.upper_threshold();
-            if upper == 0 {
+            let (upper, lower) = split(seen.0);
+            let (active, inactive) = split(seen.1);
+            let total = u64::from(active) + u64::from(inactive);
+            let cleared_below = if lower == 0 { upper - upper / 4 } else { lower };
+            let overloaded = if upper > 0 && total >= u64::from(upper) {
+                true
+            } else if upper == 0 || total < u64::from(cleared_below) {
+                false
+            } else {
                 return;
-            }
-            let lower = match self.lower_threshold() {
-                0 => upper - upper / 4,
-                lower => lower,
             };
-            let total = self.connections();
-            if total >= u64::from(upper) {
-                self.overloaded.store(true, SeqCst);
-            } else if total < u64::from(lower) {
-                self.overloaded.store(false, SeqCst);
+            // Nearly always there is nothing to change: leave the cache line to its readers.
+            if self.is_overloaded() != overloaded {
+                self.overloaded.store(overloaded, SeqCst);
             }
-            if self.connections() == total {
+            let now = self.look();
+            if now == seen {
                 return;
             }
+            seen = now;
         }
     }
 }
 
-/// Active and inactive connections out of their common word.
-fn split(connections: u64) -> (u32, u32) {
-    ((connections >> 32) as u32, connections as u32)
+/// The two halves of a word, the upper first.
+fn split(word: u64) -> (u32, u32) {
+    ((word >> 32) as u32, word as u32)
+}
+
+/// A word of two halves.
+fn join(upper: u32, lower: u32) -> u64 {
+    u64::from(upper) << 32 | u64::from(lower)
 }
 
 #[cfg(test)]

@@ -141,12 +141,15 @@ mod tests {
         service.now += EXPIRATION / 2;
         assert_eq!(service.choose(&key), Some(0));
         service.now += EXPIRATION / 2;
+        assert_eq!(service.choose(&key), Some(0));
+        load(service.server(0), 0, 2);
         assert_eq!(
             service.choose(&key),
-            Some(0),
-            "not yet: it must be past the day"
+            Some(1),
+            "not past the day: 1 is still there"
         );
-        service.now += Duration::from_secs(1);
+        load(service.server(1), 0, 2);
+        service.now += Duration::from_nanos(1);
         assert_eq!(service.choose(&key), Some(0));
         load(service.server(0), 0, 5);
         assert_eq!(service.choose(&key), Some(0), "server 1 has left the set");

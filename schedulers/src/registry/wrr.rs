@@ -98,17 +98,13 @@ fn heaviest_available(servers: &[Arc<Server>]) -> i64 {
         .unwrap_or(0)
 }
 
-/// The bar after all full walks that cannot find a server, the lowest excepted.
+/// The bar after all full walks that cannot find a server, the lowest excepted; that is always at 1.
 ///
 /// The kernel makes these walks, up to two billion of them when a very heavy server is overloaded.
 /// They have no other effect than lowering the bar.
 fn skip_idle_walks(bar: i64, step: i64, heaviest: i64) -> i64 {
-    if bar <= heaviest {
-        return bar;
-    }
-    let lowest = (bar - 1) % step + 1;
-    let walks = (bar - heaviest + step - 1) / step;
-    (bar - walks * step).max(lowest)
+    let walks = ((bar - heaviest + step - 1) / step).max(0);
+    (bar - walks * step).max(1)
 }
 
 #[cfg(test)]

@@ -78,21 +78,47 @@ fn miscounting_stops_at_zero() {
 }
 
 #[test]
-fn an_idle_server_is_never_left_overloaded_by_a_race() {
+fn a_worker_that_is_late_with_an_old_count_leaves_no_flag_standing() {
     let server = server(1);
     server.set_thresholds(1, 0);
-    for _ in 0..200 {
-        std::thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    for _ in 0..50 {
-                        server.connection_opened();
-                        server.connection_closed(false);
-                    }
-                });
-            }
-        });
-        assert_eq!(server.connections(), 0);
-        assert!(server.is_eligible());
-    }
+    open(&server, 1);
+    let old = server.look();
+    // Another worker closes the last connection before the first one has written the flag.
+    close(&server, 1);
+    server.settle_overload(old);
+    assert!(server.is_eligible());
+
+    open(&server, 1);
+    let old = server.look();
+    server.set_thresholds(0, 0);
+    server.settle_overload(old);
+    assert!(
+        server.is_eligible(),
+        "nor when the limit has been lifted meanwhile"
+    );
+
+    close(&server, 1);
+    let old = server.look();
+    server.set_thresholds(1, 0);
+    open(&server, 1);
+    server.settle_overload(old);
+    assert!(server.is_overloaded(), "nor is a flag lost");
+}
+
+#[test]
+fn workers_at_once_lose_no_count() {
+    let server = server(1);
+    let work = || {
+        for _ in 0..2000 {
+            server.connection_opened();
+            server.connection_moved(true);
+            server.connection_opened();
+            server.connection_closed(true);
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        scope.spawn(work);
+    });
+    assert_eq!((server.active(), server.inactive()), (0, 4000));
 }
