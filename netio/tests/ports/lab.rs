@@ -94,6 +94,15 @@ pub(crate) fn set_mtu(name: &str, mtu: i32) {
     ioctl(libc::SIOCSIFMTU, &raw mut request);
 }
 
+/// Has the kernel complete checksums itself before it sends: `ethtool -K NAME tx off`.
+pub(crate) fn transmit_checksums_off(name: &str) {
+    const ETHTOOL_STXCSUM: u32 = 0x17;
+    let mut value = [ETHTOOL_STXCSUM, 0];
+    let mut request = request(name);
+    request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
+    ioctl(libc::SIOCETHTOOL, &raw mut request);
+}
+
 /// Gives an interface an address in a network of 24 bits.
 pub(crate) fn set_address(name: &str, address: Ipv4Addr) {
     let mut request = request(name);
