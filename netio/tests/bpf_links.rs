@@ -4,7 +4,7 @@ mod bpf_namespace;
 
 use std::net::{Ipv4Addr, UdpSocket};
 
-use bpf_namespace::{Veth, in_namespace, ip, send, udp_frame};
+use bpf_namespace::{Veth, close, in_namespace, ip, send, udp_frame};
 use netio::bpf::Register::R0;
 use netio::bpf::{Assembler, AttachError, Injector, Link, Program, ProgramType, XdpMode, tcx, xdp};
 use netio::ethtool::{self, Offload};
@@ -59,13 +59,13 @@ fn dropping_the_link_gives_the_traffic_back_to_the_stack() {
             assert!(arrives(), "{mode}: passed by the other program");
             link.update(&drop_all).unwrap();
             assert!(!arrives(), "{mode}: dropped again");
-            drop(link);
+            close(link);
             assert!(arrives(), "{mode}: no program any more");
         }
         let guard = always(ProgramType::SchedCls, tcx::DROP);
         let link = Link::attach_tcx_ingress(&guard, veth.near).unwrap();
         assert!(!arrives(), "dropped by the guard");
-        drop(link);
+        close(link);
         assert!(arrives(), "no guard any more");
     });
 }
@@ -82,7 +82,7 @@ fn each_reason_not_to_attach_is_told_apart() {
             let error = attach(veth.near, mode).unwrap_err();
             assert!(matches!(error, AttachError::Busy { .. }), "{error}");
         }
-        drop(link);
+        close(link);
 
         // The loopback driver has no native XDP.
         let error = attach(1, XdpMode::Native).unwrap_err();
@@ -94,7 +94,7 @@ fn each_reason_not_to_attach_is_told_apart() {
         let error = attach(veth.near, XdpMode::Native).unwrap_err();
         assert!(matches!(error, AttachError::MtuTooLarge { .. }), "{error}");
         let fragments = always(ProgramType::XdpFragments, xdp::PASS);
-        drop(Link::attach_xdp(&fragments, veth.near, XdpMode::Native).unwrap());
+        close(Link::attach_xdp(&fragments, veth.near, XdpMode::Native).unwrap());
 
         let error = attach(9999, XdpMode::Native).unwrap_err();
         assert!(matches!(error, AttachError::NoDevice { .. }), "{error}");

@@ -6,7 +6,7 @@ use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
-use bpf_namespace::{in_namespace, ip, mac, udp_frame};
+use bpf_namespace::{close, in_namespace, ip, mac, udp_frame};
 use netio::tun::{Layer, Tun, VNET_HEADER};
 
 const HERE: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 9, 0, 1), 7000);
@@ -107,7 +107,7 @@ fn a_tap_carries_whole_frames_and_is_gone_when_dropped() {
         assert_eq!(receive(&socket), b"in");
         let error = Tun::open("tap", Layer::Ethernet, false).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EBUSY));
-        drop(tap);
+        close(tap);
         Tun::open("tap", Layer::Ethernet, false).expect("the name is free again");
     });
 }

@@ -7,6 +7,17 @@
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::Command;
+use std::sync::Mutex;
+
+/// A child process has copies of all our descriptors until it executes its program, and a link or
+/// an interface lives as long as one of them. So nobody forks while somebody closes.
+static FORKING: Mutex<()> = Mutex::new(());
+
+/// Closes something whose last descriptor must be gone afterwards.
+pub(crate) fn close<T>(thing: T) {
+    let _nobody_forks = FORKING.lock();
+    drop(thing);
+}
 
 /// Runs the test in a new network namespace, or says that it cannot and skips it.
 pub(crate) fn in_namespace(test: impl FnOnce() + Send + 'static) {
@@ -27,12 +38,17 @@ pub(crate) fn in_namespace(test: impl FnOnce() + Send + 'static) {
 
 /// Runs `ip` with these arguments in this thread's namespace.
 pub(crate) fn ip(arguments: &str) {
-    let output = Command::new("ip")
-        .args(arguments.split_whitespace())
-        .output()
-        .expect("iproute2 is installed");
+    let output = output_of_ip(arguments);
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "ip {arguments}: {complaint}");
+}
+
+fn output_of_ip(arguments: &str) -> std::process::Output {
+    let _nobody_closes = FORKING.lock();
+    Command::new("ip")
+        .args(arguments.split_whitespace())
+        .output()
+        .expect("iproute2 is installed")
 }
 
 /// A veth pair `near` (10.9.0.1/24) and `far` (no address), both up, of `queues` queues each.
@@ -63,7 +79,7 @@ pub(crate) fn index(interface: &str) -> u32 {
 
 /// From `ip`, which asks over netlink; /sys would show the namespace that mounted it.
 pub(crate) fn mac(interface: &str) -> [u8; 6] {
-    let output = Command::new("ip").args(["-o", "link", "show", interface]).output().unwrap();
+    let output = output_of_ip(&format!("-o link show {interface}"));
     let text = String::from_utf8(output.stdout).unwrap();
     let mac = text.split("link/ether ").nth(1).expect("an Ethernet link");
     let mut bytes = [0; 6];

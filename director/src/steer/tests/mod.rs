@@ -53,12 +53,16 @@ impl Programs {
         // Without a socket a hit is "aborted", which no other way through the program yields.
         let insns = steering(table.map(), &sockets, mark, xdp::ABORTED);
         let load = |kind, insns: &_| match Program::load(kind, "test", insns) {
-            Err(error @ LoadError::Refused { .. }) => panic!("{error}"),
-            program => program.expect("loaded"),
+            Err(LoadError::NotPermitted { .. }) => {
+                eprintln!("skipped: needs CAP_PERFMON as well to load eBPF programs");
+                None
+            }
+            Err(error) => panic!("{error}"),
+            Ok(program) => Some(program),
         };
         Some(Programs {
-            steering: load(ProgramType::Xdp, &insns),
-            guard: load(ProgramType::SchedCls, &guard(table.map(), mark)),
+            steering: load(ProgramType::Xdp, &insns)?,
+            guard: load(ProgramType::SchedCls, &guard(table.map(), mark))?,
             table,
         })
     }

@@ -61,7 +61,8 @@ fn packet(v6: bool, quoted: bool) -> impl Strategy<Value = Vec<u8>> {
     let fragment = prop_oneof![
         9 => Just(None),
         1 => any::<bool>().prop_map(|more| Some((0, more))),
-        2 => (1_u16..0x1fff, any::<bool>()).prop_map(Some),
+        1 => (1_u16..0x1fff, any::<bool>()).prop_map(Some),
+        1 => (select(&[1_u16, 0x100, 0x1000, 0x1fff][..]), any::<bool>()).prop_map(Some),
     ];
     let header = (
         prop_oneof![3 => Just(0), 1 => 0_usize..=10],
