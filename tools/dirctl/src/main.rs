@@ -60,10 +60,13 @@ fn main() -> ExitCode {
     ExitCode::from(match show_status(arguments.socket, json) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("dirctl: {error}");
-            if let Some(remedy) = error.remedy() {
-                eprintln!("{remedy}");
-            }
+            let remedy = error.remedy().map(|remedy| format!("{remedy}\n"));
+            // `eprintln!` panics when standard error is closed; then nobody is there to be told.
+            let _ = write!(
+                io::stderr(),
+                "dirctl: {error}\n{}",
+                remedy.unwrap_or_default()
+            );
             match error {
                 ClientError::NotRunning { .. } => NOT_RUNNING,
                 _ => CANNOT_ASK,

@@ -23,17 +23,22 @@ fn main() -> ExitCode {
     let code = match (outcome, flushed) {
         (Err(failure), _) => {
             if !failure.message.is_empty() {
-                eprintln!("{failure}");
+                complain(&failure.message);
             }
             failure.code
         }
         (Ok(_), Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
-            eprintln!("cannot write: {error}");
+            complain(&format!("cannot write: {error}"));
             1
         }
         (Ok(code), _) => code,
     };
     ExitCode::from(code)
+}
+
+/// `eprintln!` panics when standard error is closed; then nobody is there to be told.
+fn complain(message: &str) {
+    let _ = writeln!(io::stderr(), "{message}");
 }
 
 fn run(words: &[String], output: &mut dyn Write) -> Result<u8, Failure> {
