@@ -1,0 +1,9 @@
+//! What an operator does beyond `ipvsadm`. Each subcommand is a file: its arguments, and a pure
+//! function from the director's answer to text. Speaking with the director is
+//! `director::control::client`'s part, exit codes are `main`'s.
+
+#![forbid(unsafe_code)]
+
+pub mod columns;
+pub mod paint;
+pub mod status;

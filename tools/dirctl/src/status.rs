@@ -1,0 +1,224 @@
+//! `dirctl status`: the director at a glance.
+
+use director::control::api::{PortView, Status};
+
+use crate::columns::{Side, columns};
+use crate::paint::Paint;
+
+/// The status as a person reads it.
+pub fn text(status: &Status, paint: Paint) -> String {
+    let mut lines = vec![
+        paint.heading(&format!(
+            "director {}, {} mode, process {}, up {}",
+            clean(&status.version),
+            clean(&status.mode),
+            status.pid,
+            duration(status.uptime)
+        )),
+        match &status.config {
+            Some(path) => format!("  configuration  {}", clean(path)),
+            None => "  configuration  none".to_owned(),
+        },
+        format!(
+            "  table          {}, {} ({} buckets)",
+            count(status.services.into(), "service"),
+            count(status.connections, "connection"),
+            status.table_size
+        ),
+    ];
+    lines.push(String::new());
+    lines.push(paint.heading("Ports"));
+    lines.extend(ports(&status.ports, paint));
+    lines.push(String::new());
+    lines.push(paint.heading("Packets since start, by what became of them"));
+    lines.extend(verdicts(status));
+    if !status.warnings.is_empty() {
+        lines.push(String::new());
+        lines.push(paint.heading("Warnings"));
+        for warning in &status.warnings {
+            lines.push(paint.warning(&format!("  {}", clean(warning))));
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+fn ports(ports: &[PortView], paint: Paint) -> Vec<String> {
+    if ports.is_empty() {
+        return vec!["  none: no packet reaches this director".to_owned()];
+    }
+    let titles = [
+        "interface",
+        "queue",
+        "worker",
+        "io",
+        "received",
+        "transmitted",
+        "rx lost",
+        "tx lost",
+    ];
+    let mut rows = vec![titles.map(str::to_owned)];
+    rows.extend(ports.iter().map(|port| {
+        [
+            clean(&port.interface),
+            port.queue.to_string(),
+            port.worker.to_string(),
+            clean(&port.io),
+            port.received.to_string(),
+            port.transmitted.to_string(),
+            port.receive_dropped.to_string(),
+            port.transmit_dropped.to_string(),
+        ]
+    }));
+    use Side::{Left, Right};
+    let mut lines = columns(
+        [Left, Right, Right, Left, Right, Right, Right, Right],
+        &rows,
+    );
+    for (line, port) in lines.iter_mut().skip(1).zip(ports) {
+        if port.receive_dropped > 0 || port.transmit_dropped > 0 {
+            *line = paint.loss(line);
+        }
+    }
+    lines
+}
+
+fn verdicts(status: &Status) -> Vec<String> {
+    if status.verdicts.is_empty() {
+        return vec!["  none yet".to_owned()];
+    }
+    let mut verdicts: Vec<_> = status.verdicts.iter().collect();
+    verdicts.sort_by_key(|verdict| std::cmp::Reverse(verdict.packets));
+    let rows: Vec<[String; 3]> = verdicts
+        .into_iter()
+        .map(|verdict| {
+            [
+                verdict.packets.to_string(),
+                clean(&verdict.reason),
+                clean(&verdict.meaning),
+            ]
+        })
+        .collect();
+    columns([Side::Right, Side::Left, Side::Left], &rows)
+}
+
+fn count(number: u64, word: &str) -> String {
+    format!("{number} {word}{}", if number == 1 { "" } else { "s" })
+}
+
+/// The two largest units: `4 d 3 h`, `3 h 0 min`, `59 s`.
+fn duration(seconds: f64) -> String {
+    // A negative or odd number becomes 0.
+    let seconds = seconds as u64;
+    let (days, hours) = (seconds / 86400, seconds / 3600 % 24);
+    let (minutes, rest) = (seconds / 60 % 60, seconds % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{rest} s"),
+        (0, 0, _) => format!("{minutes} min {rest} s"),
+        (0, _, _) => format!("{hours} h {minutes} min"),
+        _ => format!("{days} d {hours} h"),
+    }
+}
+
+/// Names and messages may quote what somebody else has written; none of it shall steer a terminal.
+fn clean(text: &str) -> String {
+    text.chars()
+        .map(|letter| if letter.is_control() { ' ' } else { letter })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use director::control::api::VerdictCount;
+
+    use super::*;
+
+    fn status() -> Status {
+        let port = |queue, receive_dropped| PortView {
+            interface: "eth0".to_owned(),
+            queue,
+            worker: queue,
+            io: "AF_XDP copy".to_owned(),
+            received: 123_456,
+            transmitted: 9,
+            receive_dropped,
+            transmit_dropped: 0,
+        };
+        let verdict = |reason: &str, meaning: &str, packets| VerdictCount {
+            reason: reason.to_owned(),
+            meaning: meaning.to_owned(),
+            packets,
+        };
+        Status {
+            version: "0.1.0".to_owned(),
+            pid: 4711,
+            uptime: 11_520.7,
+            mode: "dispatcher".to_owned(),
+            config: Some("/etc/director/director.toml".to_owned()),
+            table_size: 4096,
+            connections: 3456,
+            services: 1,
+            ports: vec![port(0, 0), port(1, 17)],
+            verdicts: vec![
+                verdict("ttl_exceeded", "TTL ran out", 3),
+                verdict("forwarded", "sent to a real server", 123_000),
+            ],
+            warnings: vec!["reload failed: line 3\u{1b}[2J".to_owned()],
+        }
+    }
+
+    #[test]
+    fn summary_shows_what_the_director_reports_with_meanings() {
+        let expected = "\
+director 0.1.0, dispatcher mode, process 4711, up 3 h 12 min
+  configuration  /etc/director/director.toml
+  table          1 service, 3456 connections (4096 buckets)
+
+Ports
+  interface  queue  worker  io           received  transmitted  rx lost  tx lost
+  eth0           0       0  AF_XDP copy    123456            9        0        0
+  eth0           1       1  AF_XDP copy    123456            9       17        0
+
+Packets since start, by what became of them
+  123000  forwarded     sent to a real server
+       3  ttl_exceeded  TTL ran out
+
+Warnings
+  reload failed: line 3 [2J
+";
+        assert_eq!(text(&status(), Paint::default()), expected);
+    }
+
+    #[test]
+    fn director_without_ports_packets_or_warnings_says_so() {
+        let bare = Status {
+            config: None,
+            ports: vec![],
+            verdicts: vec![],
+            warnings: vec![],
+            ..status()
+        };
+        let text = text(&bare, Paint::default());
+        assert!(text.contains("configuration  none\n"), "{text}");
+        assert!(
+            text.contains("none: no packet reaches this director\n"),
+            "{text}"
+        );
+        assert!(text.ends_with("\n  none yet\n"), "{text}");
+    }
+
+    #[test]
+    fn colour_marks_lossy_ports_only() {
+        let text = text(&status(), Paint::new(true, None, None));
+        assert!(text.contains("\u{1b}[31m  eth0           1 "), "{text}");
+        assert!(!text.contains("\u{1b}[31m  eth0           0 "), "{text}");
+    }
+
+    #[test]
+    fn durations_show_their_two_largest_units() {
+        let texts = [0.9, 59.0, 60.0, 3600.0, 356_400.0, -1.0].map(duration);
+        assert_eq!(
+            texts,
+            ["0 s", "59 s", "1 min 0 s", "1 h 0 min", "4 d 3 h", "0 s"]
+        );
+    }
+}

@@ -1,0 +1,205 @@
+//! Carries out what was asked for: the only place that speaks with the director. It knows no flag
+//! and no layout, only which goes with which.
+
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use director::control::ClientError;
+use director::control::api::{Refusal, RefusalKind, ServiceKey, ServiceView};
+use director::control::client::Client;
+use director::control::operations::Command;
+
+use crate::failure::Failure;
+use crate::help;
+use crate::layout::{self, Format};
+use crate::names::Names;
+use crate::order::{Order, What};
+use crate::refusals::{Told, told};
+
+/// One run of the command: where the director is, and where the output goes.
+pub struct Session<'a> {
+    /// Control socket.
+    pub socket: PathBuf,
+    /// Standard output.
+    pub output: &'a mut dyn Write,
+    /// Whether a person reads the messages: then refusals come with the director's reason, a line
+    /// that ipvsadm does not have.
+    pub explain: bool,
+    /// Names of hosts and services.
+    pub names: Names,
+    /// Opened when first needed, so that `-h` and usage errors need no director.
+    pub client: Option<Client>,
+}
+
+impl Session<'_> {
+    /// Carries out one order. [`Order::Restore`] is not one of them: see [`crate::restore`].
+    ///
+    /// # Errors
+    /// With ipvsadm's text and exit code.
+    pub fn carry_out(&mut self, order: Order) -> Result<(), Failure> {
+        match order {
+            Order::Help => self.print(&help::text()),
+            Order::Version => self.print(&format!("{}\n", help::VERSION)),
+            Order::Change(command) => self.change(command),
+            Order::List { what, format } => self.list(what, &format),
+            Order::Save { numeric } => {
+                let services = self.services()?;
+                let names = if numeric {
+                    Names::default()
+                } else {
+                    self.names.clone()
+                };
+                self.print(&layout::rules::rules(&services, &names))
+            }
+            // As a kernel without sync: it does not know the request, and no daemon ever runs.
+            Order::StartDaemon => {
+                self.director()?;
+                Err(Failure::change("Protocol not available"))
+            }
+            Order::StopDaemon => {
+                self.director()?;
+                Err(Failure::change("No daemon is running"))
+            }
+            Order::Restore => Err(Failure::try_help()),
+        }
+    }
+
+    fn change(&mut self, command: Command) -> Result<(), Failure> {
+        let explain = self.explain;
+        match self.director()?.apply(std::slice::from_ref(&command)) {
+            Ok(_) => Ok(()),
+            Err(ClientError::Refused { refusal, .. }) => Err(Failure::change(words(
+                told(Some(&command), &refusal),
+                explain,
+            ))),
+            Err(error) => Err(no_director(&error)),
+        }
+    }
+
+    fn list(&mut self, what: What, format: &Format) -> Result<(), Failure> {
+        let names = if format.numeric {
+            Names::default()
+        } else {
+            self.names.clone()
+        };
+        match what {
+            What::Table => {
+                let status = self.director()?.status();
+                let size = status
+                    .map_err(|error| self.listing_failed(&error))?
+                    .table_size;
+                let services = self.services()?;
+                self.print(&layout::table::table(&services, Some(size), format, &names))
+            }
+            What::Service(key) => {
+                let service = self.service(&key)?;
+                self.print(&layout::table::table(&[service], None, format, &names))
+            }
+            What::Connections => self.connections(format, &names),
+            What::Timeouts => match self.director()?.timeouts() {
+                Ok(timeouts) => self.print(&layout::timeouts(&timeouts)),
+                // ipvsadm is silent here.
+                Err(ClientError::Refused { .. }) => Err(Failure::listing("")),
+                Err(error) => Err(no_director(&error)),
+            },
+            What::Daemons => self.director().map(|_| ()),
+        }
+    }
+
+    fn connections(&mut self, format: &Format, names: &Names) -> Result<(), Failure> {
+        self.director()?;
+        self.print(&layout::connections::header(format))?;
+        let mut trouble = None;
+        let Session { client, output, .. } = self;
+        let Some(client) = client else { return Ok(()) };
+        let listed = client.connections(|connection| {
+            let row = layout::connections::row(&connection, names);
+            match output.write_all(row.as_bytes()) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => {
+                    trouble = Some(error);
+                    ControlFlow::Break(())
+                }
+            }
+        });
+        if let Some(error) = trouble {
+            return written(Err(error));
+        }
+        listed.map_err(|error| self.listing_failed(&error))
+    }
+
+    fn services(&mut self) -> Result<Vec<ServiceView>, Failure> {
+        self.director()?
+            .services()
+            .map_err(|error| self.listing_failed(&error))
+    }
+
+    fn service(&mut self, key: &ServiceKey) -> Result<ServiceView, Failure> {
+        let services = self.services()?;
+        services
+            .into_iter()
+            .find(|service| service.spec.key == *key)
+            .ok_or_else(|| {
+                let message = "no such service".to_owned();
+                let refusal = Refusal {
+                    error: RefusalKind::NoSuchService,
+                    message,
+                };
+                Failure::listing(told(None, &refusal).line)
+            })
+    }
+
+    /// The director, connected to at the first call.
+    fn director(&mut self) -> Result<&mut Client, Failure> {
+        let client = match self.client.take() {
+            Some(client) => client,
+            None => Client::connect(&self.socket).map_err(|error| no_director(&error))?,
+        };
+        Ok(self.client.insert(client))
+    }
+
+    fn listing_failed(&self, error: &ClientError) -> Failure {
+        match error {
+            ClientError::Refused { refusal, .. } => {
+                Failure::listing(words(told(None, refusal), self.explain))
+            }
+            error => no_director(error),
+        }
+    }
+
+    fn print(&mut self, text: &str) -> Result<(), Failure> {
+        written(self.output.write_all(text.as_bytes()))
+    }
+}
+
+/// A reader that has seen enough (`ipvsadm -Lnc | head`) is no error; a full disk is.
+fn written(outcome: io::Result<()>) -> Result<(), Failure> {
+    match outcome {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::listing(format!("cannot write: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn words(told: Told, explain: bool) -> String {
+    match told.reason {
+        Some(reason) if explain => format!("{}\n{reason}", told.line),
+        _ => told.line,
+    }
+}
+
+/// ipvsadm's first line, and in place of its question about the kernel module what to do here.
+fn no_director(error: &ClientError) -> Failure {
+    let why = match error {
+        ClientError::PermissionDenied { .. } => "Permission denied (you must be root)".to_owned(),
+        error => error.to_string(),
+    };
+    let mut message = format!("Can't initialize ipvs: {why}");
+    if let Some(remedy) = error.remedy() {
+        message.push('\n');
+        message.push_str(&remedy);
+    }
+    Failure::usage(message)
+}

@@ -1,0 +1,378 @@
+//! The flags that name a virtual service and say how it spreads its clients.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use director::control::api::Protocol;
+
+use super::{Argument, Flag, Kind};
+use crate::address::{host_port, inet_aton, leading_number, number, prefix_of};
+use crate::draft::{Draft, short_name};
+use crate::failure::Failure;
+use crate::legality::Opt;
+
+/// The flags that name a service.
+pub const ADDRESSES: &[&Flag] = &[&TCP, &UDP, &SCTP, &FWMARK, &IPV6];
+
+/// The options of `-A` and `-E`.
+pub const OPTIONS: &[&Flag] = &[
+    &SCHEDULER,
+    &SCHEDULER_FLAGS,
+    &PERSISTENT,
+    &NETMASK,
+    &ENGINE,
+    &ONE_PACKET,
+];
+
+/// Longest timeout: 31 days.
+pub const LONGEST_TIMEOUT: i64 = 31 * 24 * 3600;
+
+/// What `-p` without a value means. The manual says 300; the binary has always had six minutes.
+const DEFAULT_PERSISTENCE: u32 = 360;
+
+const ADDRESS: Argument = Argument::Required("host[:port]");
+
+/// `-t`
+pub const TCP: Flag = Flag {
+    short: &['t'],
+    long: "tcp-service",
+    argument: ADDRESS,
+    kind: Kind::Option(Some(Opt::Service)),
+    help: "TCP service",
+    take: |draft, value| address(draft, Protocol::Tcp, value),
+};
+
+/// `-u`
+pub const UDP: Flag = Flag {
+    short: &['u'],
+    long: "udp-service",
+    argument: ADDRESS,
+    kind: Kind::Option(Some(Opt::Service)),
+    help: "UDP service",
+    take: |draft, value| address(draft, Protocol::Udp, value),
+};
+
+/// `--sctp-service`
+pub const SCTP: Flag = Flag {
+    short: &[],
+    long: "sctp-service",
+    argument: ADDRESS,
+    kind: Kind::Option(Some(Opt::Service)),
+    help: "SCTP service",
+    take: |draft, value| address(draft, Protocol::Sctp, value),
+};
+
+fn address(draft: &mut Draft, protocol: Protocol, value: Option<&str>) -> Result<(), Failure> {
+    draft.protocol = protocol;
+    let found = host_port(value.unwrap_or_default(), protocol, &draft.names)
+        .ok_or_else(|| Failure::usage("illegal virtual server address[:port] specified"))?;
+    draft.address = found.address;
+    draft.port = found.port.unwrap_or(0);
+    draft.ipv6 = found.address.is_ipv6();
+    if draft.ipv6 {
+        draft.prefix = 128;
+    }
+    Ok(())
+}
+
+#[test]
+fn services_are_named_by_protocol_and_address() {
+    use crate::order::testing::{complaint, key};
+    assert_eq!(
+        key("-D -t 10.0.0.1:80"),
+        r#"{"protocol":"tcp","address":"10.0.0.1:80"}"#
+    );
+    assert_eq!(
+        key("-D -u [2001:db8::1]:53"),
+        r#"{"protocol":"udp","address":"[2001:db8::1]:53"}"#
+    );
+    assert_eq!(
+        key("-D --sctp-service 10.0.0.5:1"),
+        r#"{"protocol":"sctp","address":"10.0.0.5:1"}"#
+    );
+    let refused = (
+        "illegal virtual server address[:port] specified".to_owned(),
+        2,
+    );
+    for line in [
+        "-D -t 10",
+        "-D -u 10.0.0.1:x",
+        "-D --sctp-service [::1]",
+        "-D --tcp-service=",
+    ] {
+        assert_eq!(complaint(line), refused, "{line}");
+    }
+}
+
+/// `-f`
+pub const FWMARK: Flag = Flag {
+    short: &['f'],
+    long: "fwmark-service",
+    argument: Argument::Required("mark"),
+    kind: Kind::Option(Some(Opt::Service)),
+    help: "service of packets with a firewall mark, 1 to 4294967295",
+    take: |draft, value| {
+        let value = value.unwrap_or_default();
+        let mark = number(value, 1, u32::MAX.into()).and_then(|mark| u32::try_from(mark).ok());
+        draft.fwmark = mark
+            .ok_or_else(|| Failure::usage(format!("invalid fwmark value `{value}' specified")))?;
+        draft.protocol = Protocol::Tcp;
+        draft.address = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        draft.ipv6 = false;
+        Ok(())
+    },
+};
+
+/// `-6`
+pub const IPV6: Flag = Flag {
+    short: &['6'],
+    long: "ipv6",
+    argument: Argument::None,
+    kind: Kind::Option(None),
+    help: "the marked packets are IPv6; after -f",
+    take: |draft, _| {
+        if draft.fwmark == 0 {
+            return Err(Failure::usage("-6 used before -f\n"));
+        }
+        draft.ipv6 = true;
+        draft.prefix = 128;
+        Ok(())
+    },
+};
+
+#[test]
+fn marks_are_ipv4_unless_dash_6_follows() {
+    use crate::order::testing::{complaint, key};
+    assert_eq!(key("-D -f 7"), r#"{"fwmark":7,"ipv6":false}"#);
+    assert_eq!(
+        key("-D -f 4294967295 -6"),
+        r#"{"fwmark":4294967295,"ipv6":true}"#
+    );
+    assert_eq!(
+        complaint("-D -6 -f 7"),
+        ("-6 used before -f\n".to_owned(), 2)
+    );
+    for mark in ["0", "x", "4294967296", "-1", "0x7"] {
+        let message = format!("invalid fwmark value `{mark}' specified");
+        assert_eq!(complaint(&format!("-D -f {mark}")), (message, 2));
+    }
+}
+
+/// `-s`
+pub const SCHEDULER: Flag = Flag {
+    short: &['s'],
+    long: "scheduler",
+    argument: Argument::Required("scheduler"),
+    kind: Kind::Option(Some(Opt::Scheduler)),
+    help: "rr wrr lc wlc lblc lblcr dh sh sed nq fo ovf mh twos (wlc)",
+    take: |draft, value| {
+        draft.scheduler = short_name(value.unwrap_or_default());
+        Ok(())
+    },
+};
+
+#[test]
+fn scheduler_is_wlc_unless_named_and_its_name_is_not_checked_here() {
+    use crate::order::testing::service;
+    assert_eq!(service("-A -t 10.0.0.1:80").scheduler, "wlc");
+    assert_eq!(service("-E -f 7").scheduler, "wlc");
+    assert_eq!(service("-A -t 10.0.0.1:80 -s twos").scheduler, "twos");
+    assert_eq!(
+        service("-A -f 7 -s abcdefghijklmnopq").scheduler,
+        "abcdefghijklmno"
+    );
+}
+
+/// `-b`
+pub const SCHEDULER_FLAGS: Flag = Flag {
+    short: &['b'],
+    long: "sched-flags",
+    argument: Argument::Required("flags"),
+    kind: Kind::Option(Some(Opt::SchedulerFlags)),
+    help: "flag-1,flag-2,flag-3; sh-fallback,sh-port or mh-... after -s",
+    take: |draft, value| {
+        for word in value
+            .unwrap_or_default()
+            .split(',')
+            .filter(|word| !word.is_empty())
+        {
+            draft.flags |= scheduler_flag(&draft.scheduler, word)?;
+        }
+        Ok(())
+    },
+};
+
+fn scheduler_flag(scheduler: &str, word: &str) -> Result<u32, Failure> {
+    let (of, flag) = match word {
+        "flag-1" => (None, 0x8),
+        "flag-2" => (None, 0x10),
+        "flag-3" => (None, 0x20),
+        "sh-fallback" => (Some("sh"), 0x8),
+        "sh-port" => (Some("sh"), 0x10),
+        "mh-fallback" => (Some("mh"), 0x8),
+        "mh-port" => (Some("mh"), 0x10),
+        _ => return Err(Failure::usage(format!("invalid scheduler flag `{word}'"))),
+    };
+    match of {
+        Some(of) if of != scheduler => Err(Failure::usage(format!(
+            "incompatible scheduler flag `{word}'"
+        ))),
+        _ => Ok(flag),
+    }
+}
+
+#[test]
+fn scheduler_flags_need_their_scheduler_first() {
+    use crate::order::testing::{complaint, service};
+    assert_eq!(service("-A -f 7 -s sh -b sh-fallback,sh-port").flags, 0x18);
+    assert_eq!(service("-A -f 7 -s mh -b mh-port").flags, 0x10);
+    assert_eq!(service("-A -f 7 -b flag-1,flag-3").flags, 0x28);
+    let complaint = |line| complaint(line).0;
+    assert_eq!(
+        complaint("-A -f 7 -b sh-port -s sh"),
+        "incompatible scheduler flag `sh-port'"
+    );
+    assert_eq!(
+        complaint("-A -f 7 -s mh -b sh-port"),
+        "incompatible scheduler flag `sh-port'"
+    );
+    assert_eq!(
+        complaint("-A -f 7 -s sh -b flag-4"),
+        "invalid scheduler flag `flag-4'"
+    );
+}
+
+/// `-p`
+pub const PERSISTENT: Flag = Flag {
+    short: &['p'],
+    long: "persistent",
+    argument: Argument::Optional("seconds"),
+    kind: Kind::Option(Some(Opt::Persistent)),
+    help: "a client keeps its server this long; default 360",
+    take: |draft, value| {
+        draft.persistence = Some(match value {
+            Some(value) => timeout(value, 1)?,
+            None => DEFAULT_PERSISTENCE,
+        });
+        Ok(())
+    },
+};
+
+/// Reads a timeout of at least `low` seconds.
+///
+/// # Errors
+/// When it is no number, or not from `low` to [`LONGEST_TIMEOUT`].
+pub fn timeout(value: &str, low: i64) -> Result<u32, Failure> {
+    number(value, low, LONGEST_TIMEOUT)
+        .and_then(|seconds| u32::try_from(seconds).ok())
+        .ok_or_else(|| Failure::usage(format!("invalid timeout value `{value}' specified")))
+}
+
+#[test]
+fn persistence_is_off_or_six_minutes_or_as_given() {
+    use crate::order::testing::{complaint, service};
+    let seconds = |line| {
+        service(line)
+            .persistence
+            .map(|persistence| persistence.timeout)
+    };
+    assert_eq!(seconds("-A -t 10.0.0.1:80"), None);
+    assert_eq!(seconds("-A -t 10.0.0.1:80 -p"), Some(360));
+    assert_eq!(seconds("-A -p -t 10.0.0.1:0"), Some(360));
+    assert_eq!(seconds("-A -t 10.0.0.1:80 -p2678400"), Some(2_678_400));
+    for value in ["0", "2678401", "x"] {
+        let message = format!("invalid timeout value `{value}' specified");
+        assert_eq!(complaint(&format!("-A -f 7 -p {value}")), (message, 2));
+    }
+}
+
+/// `-M`
+pub const NETMASK: Flag = Flag {
+    short: &['M'],
+    long: "netmask",
+    argument: Argument::Required("mask"),
+    kind: Kind::Option(Some(Opt::Netmask)),
+    help: "clients of a network are one: 255.255.255.0; IPv6: 64",
+    take: |draft, value| {
+        let value = value.unwrap_or_default();
+        draft.prefix = if draft.ipv6 {
+            let prefix = u8::try_from(leading_number(value)).ok();
+            let prefix = prefix.filter(|prefix| (1..=128).contains(prefix));
+            prefix.ok_or_else(|| Failure::usage("illegal ipv6 netmask specified"))?
+        } else {
+            let complaint = "illegal virtual server persistent mask specified";
+            inet_aton(value)
+                .and_then(prefix_of)
+                .ok_or_else(|| Failure::usage(complaint))?
+        };
+        Ok(())
+    },
+};
+
+#[test]
+fn netmask_is_dotted_for_ipv4_and_a_prefix_after_an_ipv6_address() {
+    use crate::order::testing::{complaint, service};
+    let prefix = |line| {
+        service(line)
+            .persistence
+            .map(|persistence| persistence.prefix)
+    };
+    assert_eq!(prefix("-A -t 10.0.0.1:80 -p"), Some(32));
+    assert_eq!(prefix("-A -M 255.255.255.0 -t 10.0.0.1:80 -p"), Some(24));
+    assert_eq!(prefix("-A -t [2001:db8::1]:80 -M 64 -p"), Some(64));
+    assert_eq!(prefix("-A -M 255.0.0.0 -t [2001:db8::1]:80 -p"), Some(128));
+    assert_eq!(prefix("-A -f 7 -6 -M 48 -p"), Some(48));
+    let illegal = "illegal virtual server persistent mask specified";
+    assert_eq!(complaint("-A -t 10.0.0.1:80 -M 255.0.255.0").0, illegal);
+    assert_eq!(complaint("-A -t 10.0.0.1:80 -M x").0, illegal);
+    for mask in ["0", "129", "x"] {
+        let line = format!("-A -t [2001:db8::1]:80 -M {mask}");
+        assert_eq!(
+            complaint(&line),
+            ("illegal ipv6 netmask specified".to_owned(), 2)
+        );
+    }
+}
+
+/// `--pe`
+pub const ENGINE: Flag = Flag {
+    short: &[],
+    long: "pe",
+    argument: Argument::Required("engine"),
+    kind: Kind::Option(Some(Opt::Engine)),
+    help: "persistence by what the packet says: sip",
+    take: |draft, value| {
+        draft.engine = Some(short_name(value.unwrap_or_default()));
+        Ok(())
+    },
+};
+
+#[test]
+fn persistence_engine_reaches_the_service() {
+    use crate::order::testing::service;
+    let persistence = service("-A -u 10.0.0.4:5060 -p --pe sip")
+        .persistence
+        .unwrap();
+    assert_eq!(persistence.engine.as_deref(), Some("sip"));
+}
+
+/// `-o`
+pub const ONE_PACKET: Flag = Flag {
+    short: &['o'],
+    long: "ops",
+    argument: Argument::None,
+    kind: Kind::Option(Some(Opt::OnePacket)),
+    help: "every packet is scheduled by itself (UDP)",
+    take: |draft, _| {
+        draft.one_packet = true;
+        Ok(())
+    },
+};
+
+#[test]
+fn one_packet_scheduling_is_for_udp_and_marks() {
+    use crate::order::testing::{complaint, service};
+    assert!(service("-A -u 10.0.0.3:53 -o").one_packet);
+    assert!(service("-A -f 7 --ops").one_packet);
+    let message = "One-Packet Scheduling is only for UDP virtual services".to_owned();
+    assert_eq!(complaint("-A -t 10.0.0.3:53 -o"), (message, 2));
+}

@@ -1,0 +1,154 @@
+//! Connections, timeouts and saved rules.
+
+use director::control::api::{ConnectionView, Timeouts};
+
+use super::*;
+use crate::layout::{connections, rules, timeouts};
+
+#[test]
+fn connections_are_as_in_the_reference() {
+    let tcp = Some(Protocol::Tcp);
+    let rows: String = [
+        (
+            tcp,
+            "10.0.0.200:50000",
+            "10.0.0.1:80",
+            "10.0.0.11:80",
+            "ESTABLISHED",
+            899,
+        ),
+        (
+            Some(Protocol::Udp),
+            "10.0.0.201:5000",
+            "10.0.0.3:53",
+            "10.0.0.31:5353",
+            "UDP",
+            299,
+        ),
+        (
+            tcp,
+            "10.0.0.200:0",
+            "10.0.0.2:443",
+            "10.0.0.21:443",
+            "ASSURED",
+            300,
+        ),
+        (None, "10.0.0.200:0", "0.0.0.7:0", "10.0.0.71:0", "NONE", 60),
+        (
+            Some(Protocol::Sctp),
+            "10.0.0.200:10000",
+            "10.0.0.5:2905",
+            "10.0.0.51:2905",
+            "ESTABLISHED",
+            5999,
+        ),
+        (
+            tcp,
+            "[2001:db8::c8]:50001",
+            "[2001:db8::1]:80",
+            "10.0.0.99:80",
+            "SYN_RECV",
+            59,
+        ),
+    ]
+    .into_iter()
+    .map(
+        |(protocol, client, virtual_address, server, state, expires)| {
+            let connection = ConnectionView {
+                protocol,
+                client: client.parse().unwrap(),
+                virtual_address: virtual_address.parse().unwrap(),
+                server: server.parse().unwrap(),
+                state: state.to_owned(),
+                expires,
+            };
+            connections::row(&connection, &Names::default())
+        },
+    )
+    .collect();
+    let expected = lines(
+        "IPVS connection entries|
+pro expire state       source             virtual            destination|
+TCP 14:59  ESTABLISHED 10.0.0.200:50000   10.0.0.1:80        10.0.0.11:80|
+UDP 04:59  UDP         10.0.0.201:5000    10.0.0.3:53        10.0.0.31:5353|
+TCP 05:00  ASSURED     10.0.0.200:0       10.0.0.2:443       10.0.0.21:443|
+IP  01:00  NONE        10.0.0.200:0       0.0.0.7:0          10.0.0.71:0|
+SCTP 99:59  ESTABLISHED 10.0.0.200:10000   10.0.0.5:2905      10.0.0.51:2905|
+TCP 00:59  SYN_RECV    [2001:db8::c8]:50001 [2001:db8::1]:80   10.0.0.99:80|",
+    );
+    assert_eq!(connections::header(&Format::default()) + &rows, expected);
+    let with_engines = connections::header(&Format {
+        persistent: true,
+        ..Format::default()
+    });
+    let titles = "pro expire state       source             virtual            destination        \
+                  pe name          pe_data";
+    assert_eq!(with_engines.lines().nth(1), Some(titles));
+}
+
+#[test]
+fn timeouts_are_one_line() {
+    let text = timeouts(&Timeouts {
+        tcp: 900,
+        tcp_fin: 120,
+        udp: 300,
+    });
+    assert_eq!(text, "Timeout (tcp tcpfin udp): 900 120 300\n");
+}
+
+#[test]
+fn saved_rules_are_as_in_the_reference_and_read_back_as_what_they_were() {
+    let mut services = example();
+    services.push(tunnels());
+    services.last_mut().unwrap().spec.key = ServiceKey::Fwmark {
+        fwmark: 9,
+        ipv6: false,
+    };
+    let text = rules::rules(&services, &Names::default());
+    let expected = lines(
+        "-A -t 10.0.0.1:80 -s wlc|
+-a -t 10.0.0.1:80 -r 10.0.0.11:80 -g -w 5|
+-a -t 10.0.0.1:80 -r 10.0.0.12:80 -g -w 1|
+-A -t 10.0.0.2:443 -s sh -p 300 -M 255.255.255.0 -b sh-fallback,sh-port|
+-a -t 10.0.0.2:443 -r 10.0.0.21:443 -i -w 1 --tun-type ipip|
+-A -u 10.0.0.3:53 -s rr -o|
+-a -u 10.0.0.3:53 -r 10.0.0.31:5353 -m -w 1|
+-A -u 10.0.0.4:5060 -s mh -p 360 --pe sip -b mh-port|
+-a -u 10.0.0.4:5060 -r 127.0.0.1:5060 -g -w 1|
+-A --sctp-service 10.0.0.5:2905 -s rr|
+-A -t [2001:db8::1]:80 -s wrr -p 50 -M 64|
+-a -t [2001:db8::1]:80 -r [2001:db8::11]:80 -m -w 1|
+-A -f 7 -s lc -p 600|
+-a -f 7 -r 10.0.0.71:0 -g -w 1|
+-A -f 8 -6 -s wlc|
+-A -f 9 -s wlc|
+-a -f 9 -r 10.0.0.21:443 -i -w 1 --tun-type ipip|
+-a -f 9 -r 10.0.0.22:443 -i -w 1 --tun-type gue --tun-port 6080 --tun-csum|
+-a -f 9 -r 10.0.0.23:443 -i -w 1 --tun-type gre --tun-nocsum|
+-a -f 9 -r 10.0.0.24:443 -i -w 0 --tun-type gue --tun-port 6081 --tun-remcsum|
+-a -f 9 -r 10.0.0.25:443 -g -w 1|",
+    );
+    assert_eq!(text, expected);
+
+    use crate::order::testing::{server, service};
+    let all: Vec<&ServerSpec> = services
+        .iter()
+        .flat_map(|s| &s.servers)
+        .map(|s| &s.spec)
+        .collect();
+    for line in text.lines() {
+        if line.starts_with("-A") {
+            let spec = service(line);
+            assert!(
+                services.iter().any(|service| service.spec == spec),
+                "{line}"
+            );
+        } else {
+            let mut spec = server(line);
+            if line.contains("127.0.0.1") {
+                spec.forwarding = Forwarding::Local;
+            }
+            assert!(all.contains(&&spec), "{line}");
+        }
+    }
+}
