@@ -6,7 +6,4 @@ pub mod config;
 pub mod control;
 pub mod dispatch;
 pub mod network;
-pub mod process;
 pub mod steer;
-pub mod table;
-pub mod worker;

@@ -1,7 +1,7 @@
 //! Direct routing: the IP packet goes on as it is, but for its TTL.
 //!
-//! Knows the TTL. Must not know the next hop: the director resolves it and writes its MAC address with
-//! [`set_addresses`](crate::wire::ethernet::set_addresses).
+//! Knows the TTL. Must not know the next hop: the director resolves it and writes its MAC address
+//! with [`set_addresses`](crate::wire::ethernet::set_addresses).
 
 use crate::checksum::Delta;
 use crate::wire::{ipv4, ipv6};

@@ -45,8 +45,9 @@ pub struct Headers {
     pub l4: usize,
     /// One past the last byte of the IP packet; Ethernet padding lies behind it.
     pub end: usize,
-    /// Transport protocol: behind all IPv6 extension headers we step over. An IPv6 packet that still has
-    /// to visit the segments of a routing header is not at its destination: it stays at protocol 43.
+    /// Transport protocol: behind all IPv6 extension headers we step over. An IPv6 packet that
+    /// still has to visit the segments of a routing header is not at its destination: it stays at
+    /// protocol 43.
     pub protocol: u8,
     /// IP source.
     pub source: IpAddr,
@@ -133,8 +134,8 @@ impl Headers {
         Some(icmp::Header::at(frame, self.l4)?.kind())
     }
 
-    /// An ICMP error that quotes the packet it is about: of IPv4 types 3, 4, 11 and 12, of IPv6 types 1
-    /// to 4. Look into it with [`icmp::quoted`](crate::icmp::quoted).
+    /// An ICMP error that quotes the packet it is about: of IPv4 types 3, 4, 11 and 12, of IPv6
+    /// types 1 to 4. Look into it with [`icmp::quoted`](crate::icmp::quoted).
     #[inline]
     pub fn is_icmp_error(&self, frame: &[u8]) -> bool {
         self.icmp_type(frame).is_some_and(|kind| icmp::quotes(self.family, kind))

@@ -12,10 +12,12 @@ use crate::{Family, Fragment, Headers};
 
 /// Replaces destination address and port (request, client to server). `address` must be of the
 /// packet's family; with one of the other nothing happens. Later fragments have only their address
-/// replaced. When `partial` says that the transport checksum is still to be completed, the new
-/// pseudo-header sum is written, otherwise the checksum is updated incrementally (a UDP checksum of 0
-/// is computed in full, as the kernel does; of a fragment it stays 0). SCTP's CRC32c is computed in full
-/// when the port changes or the sender had left it 0; of a first fragment it cannot be. `headers` is updated to match.
+/// replaced. `headers` is updated to match.
+///
+/// When `partial` says that the transport checksum is still to be completed, the new pseudo-header
+/// sum is written, otherwise the checksum is updated incrementally (a UDP checksum of 0 is computed
+/// in full, as the kernel does; of a fragment it stays 0). SCTP's CRC32c is computed in full when
+/// the port changes or the sender had left it 0; of a first fragment it cannot be.
 #[inline]
 pub fn rewrite_destination(
     frame: &mut [u8],

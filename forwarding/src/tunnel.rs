@@ -1,8 +1,8 @@
 //! Tunnelling: the IP packet travels inside another one to the server (IPIP and its IPv6 forms).
 //!
-//! Knows the outer header. Must not know the way to the server. The outer header follows the kernel's
-//! `ip_vs_tunnel_xmit` (`ip_vs_xmit.c`) and, for ECN, the "full functionality" option of RFC 3168
-//! section 9.1.1.
+//! Knows the outer header. Must not know the way to the server. The outer header follows the
+//! kernel's `ip_vs_tunnel_xmit` (`ip_vs_xmit.c`) and, for ECN, the "full functionality" option of
+//! RFC 3168 section 9.1.1.
 //!
 //! ```text
 //!              +----------+-----------+-------+-----+         +---------+

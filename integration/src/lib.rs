@@ -5,8 +5,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod demo;
 pub mod http;
 pub mod lab;
 pub mod ping;
+pub mod programs;
+pub mod running;
 pub mod topology;
 pub mod udp;

@@ -89,9 +89,10 @@ impl Director {
             .env("SWITCHYARD_SOCKET", &self.socket)
             .output(Duration::from_secs(10))?;
         if !output.status.success() {
-            bail!("ipvsadm {arguments:?}: {}: {}", output.status, output.stderr);
+            let said = String::from_utf8_lossy(&output.stderr);
+            bail!("ipvsadm {arguments:?}: {}: {said}", output.status);
         }
-        Ok(output.stdout)
+        String::from_utf8(output.stdout).context("ipvsadm prints no text")
     }
 
     /// What the director says of itself.

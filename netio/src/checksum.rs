@@ -9,13 +9,8 @@ use crate::PartialChecksum;
 /// inverted; an odd last byte counts as the high half of a word.
 pub(crate) fn sum(bytes: &[u8]) -> u16 {
     let words = bytes.chunks_exact(2);
-    let odd = words
-        .remainder()
-        .first()
-        .map_or(0, |byte| u64::from(*byte) << 8);
-    let sum = words
-        .map(|word| u64::from(u16::from_be_bytes([word[0], word[1]])))
-        .sum::<u64>();
+    let odd = words.remainder().first().map_or(0, |byte| u64::from(*byte) << 8);
+    let sum = words.map(|word| u64::from(u16::from_be_bytes([word[0], word[1]]))).sum::<u64>();
     fold(sum + odd)
 }
 
@@ -54,10 +49,7 @@ mod tests {
 
     #[test]
     fn the_example_of_rfc_1071_sums_as_printed_there() {
-        assert_eq!(
-            sum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]),
-            0xddf2
-        );
+        assert_eq!(sum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), 0xddf2);
         assert_eq!(sum(&[0xff]), 0xff00);
         assert_eq!(sum(&[]), 0);
     }
@@ -66,10 +58,7 @@ mod tests {
     fn a_field_past_the_end_is_left_alone() {
         let mut frame = [1, 2, 3, 4];
         for (start, offset) in [(3, 0), (0, 3), (4, 0), (u16::MAX, u16::MAX)] {
-            assert!(!complete_checksum(
-                &mut frame,
-                PartialChecksum { start, offset }
-            ));
+            assert!(!complete_checksum(&mut frame, PartialChecksum { start, offset }));
         }
         assert_eq!(frame, [1, 2, 3, 4]);
     }
@@ -77,13 +66,7 @@ mod tests {
     #[test]
     fn a_sum_of_zero_is_sent_as_all_ones() {
         let mut frame = [0xff, 0xff, 0, 0];
-        assert!(complete_checksum(
-            &mut frame,
-            PartialChecksum {
-                start: 0,
-                offset: 2
-            }
-        ));
+        assert!(complete_checksum(&mut frame, PartialChecksum { start: 0, offset: 2 }));
         assert_eq!(frame, [0xff, 0xff, 0xff, 0xff]);
     }
 

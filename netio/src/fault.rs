@@ -27,24 +27,25 @@ pub struct FaultInjector<P> {
     on_receive: Faults,
     on_transmit: Faults,
     random: SplitMix,
-    /// Frames that wait for the batch to be judged, and, across calls, the doubles that were more
-    /// than the caller's limit.
+    /// Frames received and not judged yet; empty between calls.
     waiting: Vec<Frame>,
-    judged: Vec<Frame>,
+    /// Frames received and judged: between calls, the doubles that were more than the caller's limit.
+    received: Vec<Frame>,
+    /// Frames to transmit, judged; empty between calls.
+    outgoing: Vec<Frame>,
 }
 
 impl<P: Port> FaultInjector<P> {
     /// Wraps `inner`; `seed` decides which frames are hit.
     pub fn new(inner: P, seed: u64, on_receive: Faults, on_transmit: Faults) -> FaultInjector<P> {
-        let random = SplitMix(seed);
-        let (waiting, judged) = (Vec::new(), Vec::new());
         FaultInjector {
             inner,
             on_receive,
             on_transmit,
-            random,
-            waiting,
-            judged,
+            random: SplitMix(seed),
+            waiting: Vec::new(),
+            received: Vec::new(),
+            outgoing: Vec::new(),
         }
     }
 
@@ -56,32 +57,6 @@ impl<P: Port> FaultInjector<P> {
     /// The port within.
     pub fn inner(&self) -> &P {
         &self.inner
-    }
-
-    /// Lets `frame` meet its fate: none, one or two frames are added to `judged`.
-    fn judge(&mut self, pool: &mut Pool, faults: Faults, mut frame: Frame) {
-        if self.random.hits(faults.drop) {
-            pool.release(frame);
-            return;
-        }
-        if self.random.hits(faults.truncate) && !frame.is_empty() {
-            let (start, len) = (frame.start(), self.random.below(frame.len()));
-            pool.reshape(&mut frame, start, len);
-            // A request for a checksum that is no longer there would only be refused.
-            frame.partial = frame.partial.filter(|partial| {
-                usize::from(partial.start) + usize::from(partial.offset) + 2 <= len
-            });
-        }
-        if self.random.hits(faults.corrupt) && !frame.is_empty() {
-            let bit = self.random.below(frame.len() * 8);
-            pool.bytes_mut(&mut frame)[bit / 8] ^= 1 << (bit % 8);
-        }
-        if self.random.hits(faults.duplicate)
-            && let Some(copy) = pool.duplicate(&frame)
-        {
-            self.judged.push(copy);
-        }
-        self.judged.push(frame);
     }
 }
 
@@ -96,27 +71,22 @@ impl<P: Port> Port for FaultInjector<P> {
         batch: &mut Vec<Frame>,
         limit: usize,
     ) -> io::Result<usize> {
-        // `judged` has doubles left over from the last call, if any.
-        let room = limit.saturating_sub(self.judged.len());
-        let mut waiting = std::mem::take(&mut self.waiting);
-        let outcome = self.inner.receive(pool, &mut waiting, room);
-        for frame in waiting.drain(..) {
-            self.judge(pool, self.on_receive, frame);
+        let room = limit.saturating_sub(self.received.len());
+        let outcome = self.inner.receive(pool, &mut self.waiting, room);
+        for frame in self.waiting.drain(..) {
+            self.random.judge(pool, self.on_receive, frame, &mut self.received);
         }
-        self.waiting = waiting;
         outcome?;
-        let count = self.judged.len().min(limit);
-        batch.extend(self.judged.drain(..count));
+        let count = self.received.len().min(limit);
+        batch.extend(self.received.drain(..count));
         Ok(count)
     }
 
     fn transmit(&mut self, pool: &mut Pool, frames: &mut Vec<Frame>) -> io::Result<()> {
-        let received = std::mem::take(&mut self.judged);
         for frame in frames.drain(..) {
-            self.judge(pool, self.on_transmit, frame);
+            self.random.judge(pool, self.on_transmit, frame, &mut self.outgoing);
         }
-        let mut judged = std::mem::replace(&mut self.judged, received);
-        self.inner.transmit(pool, &mut judged)
+        self.inner.transmit(pool, &mut self.outgoing)
     }
 
     fn flush(&mut self, pool: &mut Pool) -> io::Result<()> {
@@ -136,7 +106,7 @@ impl<P: Port> Port for FaultInjector<P> {
     }
 
     fn held(&self) -> usize {
-        self.inner.held() + self.judged.len()
+        self.inner.held() + self.received.len()
     }
 }
 
@@ -161,6 +131,38 @@ impl SplitMix {
     fn hits(&mut self, per_thousand: u16) -> bool {
         per_thousand > 0 && self.below(1000) < usize::from(per_thousand)
     }
+
+    /// Lets `frame` meet its fate: none, one or two frames are added to `judged`.
+    fn judge(
+        &mut self,
+        pool: &mut Pool,
+        faults: Faults,
+        mut frame: Frame,
+        judged: &mut Vec<Frame>,
+    ) {
+        if self.hits(faults.drop) {
+            pool.release(frame);
+            return;
+        }
+        if self.hits(faults.truncate) && !frame.is_empty() {
+            let (start, len) = (frame.start(), self.below(frame.len()));
+            pool.reshape(&mut frame, start, len);
+            // A request for a checksum that is no longer there would only be refused.
+            frame.partial = frame.partial.filter(|partial| {
+                usize::from(partial.start) + usize::from(partial.offset) + 2 <= len
+            });
+        }
+        if self.hits(faults.corrupt) && !frame.is_empty() {
+            let bit = self.below(frame.len() * 8);
+            pool.bytes_mut(&mut frame)[bit / 8] ^= 1 << (bit % 8);
+        }
+        if self.hits(faults.duplicate)
+            && let Some(copy) = pool.duplicate(&frame)
+        {
+            judged.push(copy);
+        }
+        judged.push(frame);
+    }
 }
 
 #[cfg(test)]
@@ -169,12 +171,7 @@ mod tests {
     use crate::MemoryPort;
 
     const ALWAYS: u16 = 1000;
-    const NONE: Faults = Faults {
-        drop: 0,
-        duplicate: 0,
-        corrupt: 0,
-        truncate: 0,
-    };
+    const NONE: Faults = Faults { drop: 0, duplicate: 0, corrupt: 0, truncate: 0 };
 
     /// What comes out of `count` packets of 64 zeros.
     fn through(seed: u64, faults: Faults, count: usize) -> Vec<Vec<u8>> {
@@ -204,57 +201,20 @@ mod tests {
     #[test]
     fn each_fault_does_what_its_name_says() {
         assert_eq!(through(1, NONE, 10), vec![vec![0; 64]; 10]);
-        assert_eq!(
-            through(
-                1,
-                Faults {
-                    drop: ALWAYS,
-                    ..NONE
-                },
-                10
-            )
-            .len(),
-            0
-        );
-        let doubled = through(
-            1,
-            Faults {
-                duplicate: ALWAYS,
-                ..NONE
-            },
-            10,
-        );
+        assert_eq!(through(1, Faults { drop: ALWAYS, ..NONE }, 10).len(), 0);
+        let doubled = through(1, Faults { duplicate: ALWAYS, ..NONE }, 10);
         assert_eq!(doubled, vec![vec![0; 64]; 20]);
-        for bytes in through(
-            1,
-            Faults {
-                corrupt: ALWAYS,
-                ..NONE
-            },
-            10,
-        ) {
+        for bytes in through(1, Faults { corrupt: ALWAYS, ..NONE }, 10) {
             assert_eq!(bytes.iter().map(|byte| byte.count_ones()).sum::<u32>(), 1);
         }
-        for bytes in through(
-            1,
-            Faults {
-                truncate: ALWAYS,
-                ..NONE
-            },
-            10,
-        ) {
+        for bytes in through(1, Faults { truncate: ALWAYS, ..NONE }, 10) {
             assert!(bytes.len() < 64);
         }
     }
 
     #[test]
     fn the_same_seed_makes_the_same_faults() {
-        let faults = Faults {
-            drop: 0,
-            duplicate: 100,
-            corrupt: 300,
-            truncate: 300,
-        };
+        let faults = Faults { drop: 0, duplicate: 100, corrupt: 300, truncate: 300 };
         assert_eq!(through(7, faults, 200), through(7, faults, 200));
         assert_ne!(through(7, faults, 200), through(8, faults, 200));
     }
@@ -263,12 +223,7 @@ mod tests {
     fn transmitted_frames_are_hit_too_and_no_chunk_is_lost() {
         let mut pool = Pool::new(8, 2048).unwrap();
         let (port, wire) = MemoryPort::new("test", 64);
-        let faults = Faults {
-            drop: 0,
-            duplicate: ALWAYS,
-            corrupt: 0,
-            truncate: 0,
-        };
+        let faults = Faults { drop: 0, duplicate: ALWAYS, corrupt: 0, truncate: 0 };
         let mut port = FaultInjector::new(port, 1, NONE, faults);
         let mut frames = vec![pool.allocate().unwrap(), pool.allocate().unwrap()];
         port.transmit(&mut pool, &mut frames).unwrap();

@@ -68,17 +68,11 @@ pub enum State {
 /// # Errors
 /// [`InterfaceError::Missing`] when there is none.
 pub fn index(name: &str) -> Result<u32, InterfaceError> {
-    let missing = || InterfaceError::Missing {
-        name: name.to_owned(),
-    };
+    let missing = || InterfaceError::Missing { name: name.to_owned() };
     let c_name = CString::new(name).map_err(|_| missing())?;
     // SAFETY: a valid C string that outlives the call.
     let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
-    if index == 0 {
-        Err(missing())
-    } else {
-        Ok(index)
-    }
+    if index == 0 { Err(missing()) } else { Ok(index) }
 }
 
 /// The name of the interface with `index`.
@@ -113,18 +107,13 @@ pub fn mtu(name: &str) -> Result<u32, InterfaceError> {
 /// # Errors
 /// When there is no such interface.
 pub fn mac(name: &str) -> Result<[u8; 6], InterfaceError> {
-    let request = ask(
-        name,
-        "hardware address",
-        libc::SIOCGIFHWADDR,
-        request(name)?,
-    )?;
+    let request = ask(name, "hardware address", libc::SIOCGIFHWADDR, request(name)?)?;
     // SAFETY: SIOCGIFHWADDR fills in this member of the union.
     let data = unsafe { request.ifr_ifru.ifru_hwaddr.sa_data };
     Ok(std::array::from_fn(|byte| data[byte] as u8))
 }
 
-/// Whether the interface is up and has carrier.
+/// Whether the interface is up and has carrier. A change of carrier shows within about a second.
 ///
 /// # Errors
 /// When there is no such interface.
@@ -132,13 +121,11 @@ pub fn state(name: &str) -> Result<State, InterfaceError> {
     let request = ask(name, "state", libc::SIOCGIFFLAGS, request(name)?)?;
     // SAFETY: SIOCGIFFLAGS fills in this member of the union.
     let flags = i32::from(unsafe { request.ifr_ifru.ifru_flags });
-    Ok(
-        match (flags & libc::IFF_UP != 0, flags & libc::IFF_RUNNING != 0) {
-            (false, _) => State::Down,
-            (true, false) => State::NoCarrier,
-            (true, true) => State::Up,
-        },
-    )
+    Ok(match (flags & libc::IFF_UP != 0, flags & libc::IFF_RUNNING != 0) {
+        (false, _) => State::Down,
+        (true, false) => State::NoCarrier,
+        (true, true) => State::Up,
+    })
 }
 
 /// How many queues are in use, as `ethtool -l` shows them; of an interface that does not say (a
@@ -161,10 +148,7 @@ pub fn queues(name: &str) -> Result<Queues, InterfaceError> {
         other: u32,
         combined: u32,
     }
-    let mut channels = Channels {
-        cmd: ETHTOOL_GCHANNELS,
-        ..Channels::default()
-    };
+    let mut channels = Channels { cmd: ETHTOOL_GCHANNELS, ..Channels::default() };
     let mut request = request(name)?;
     request.ifr_ifru.ifru_data = (&raw mut channels).cast();
     match ask(name, "queues", libc::SIOCETHTOOL, request) {
@@ -189,32 +173,20 @@ fn queues_in_sysfs(name: &str) -> Queues {
     let count = |prefix: &str| {
         let entries = std::fs::read_dir(folder.join("queues")).ok()?;
         let named = |entry: &std::fs::DirEntry| {
-            entry
-                .file_name()
-                .to_str()
-                .is_some_and(|file| file.starts_with(prefix))
+            entry.file_name().to_str().is_some_and(|file| file.starts_with(prefix))
         };
         u32::try_from(entries.flatten().filter(named).count()).ok()
     };
     let same = ours.is_some() && theirs.trim().parse().ok() == ours;
     let count = |prefix| {
-        if same {
-            count(prefix).unwrap_or(1).max(1)
-        } else {
-            1
-        }
+        if same { count(prefix).unwrap_or(1).max(1) } else { 1 }
     };
-    Queues {
-        receive: count("rx-"),
-        transmit: count("tx-"),
-    }
+    Queues { receive: count("rx-"), transmit: count("tx-") }
 }
 
 fn request(name: &str) -> Result<libc::ifreq, InterfaceError> {
     if name.is_empty() || name.len() >= libc::IF_NAMESIZE || name.contains('\0') {
-        return Err(InterfaceError::Missing {
-            name: name.to_owned(),
-        });
+        return Err(InterfaceError::Missing { name: name.to_owned() });
     }
     // SAFETY: a C struct of integers, arrays and a union of such; zero is a value of each.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
@@ -231,14 +203,8 @@ fn ask(
     mut request: libc::ifreq,
 ) -> Result<libc::ifreq, InterfaceError> {
     let failed = |source: io::Error| match source.raw_os_error() {
-        Some(libc::ENODEV) => InterfaceError::Missing {
-            name: name.to_owned(),
-        },
-        _ => InterfaceError::System {
-            name: name.to_owned(),
-            what,
-            source,
-        },
+        Some(libc::ENODEV) => InterfaceError::Missing { name: name.to_owned() },
+        _ => InterfaceError::System { name: name.to_owned(), what, source },
     };
     // SAFETY: no pointers. Any socket will do to carry an ioctl to the network stack.
     let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
@@ -250,11 +216,7 @@ fn ask(
     // SAFETY: `request` is an ifreq with a terminated name; where the question has it point to more
     // (SIOCETHTOOL), the caller put there a pointer to a struct of its own that is alive.
     let answer = unsafe { libc::ioctl(fd.as_raw_fd(), question as _, &raw mut request) };
-    if answer < 0 {
-        Err(failed(io::Error::last_os_error()))
-    } else {
-        Ok(request)
-    }
+    if answer < 0 { Err(failed(io::Error::last_os_error())) } else { Ok(request) }
 }
 
 #[cfg(test)]
@@ -267,38 +229,16 @@ mod tests {
         assert_eq!(name(found).unwrap(), "lo");
         assert_eq!(mac("lo").unwrap(), [0; 6]);
         assert!(mtu("lo").unwrap() >= 1500);
-        assert_eq!(
-            queues("lo").unwrap(),
-            Queues {
-                receive: 1,
-                transmit: 1
-            }
-        );
+        assert_eq!(queues("lo").unwrap(), Queues { receive: 1, transmit: 1 });
     }
 
     #[test]
     fn a_missing_interface_is_named_in_the_error() {
-        for name in [
-            "no-such-iface",
-            "",
-            "much-too-long-for-an-interface",
-            "nul\0",
-        ] {
-            assert!(
-                matches!(index(name), Err(InterfaceError::Missing { .. })),
-                "{name:?}"
-            );
-            assert!(
-                matches!(mtu(name), Err(InterfaceError::Missing { .. })),
-                "{name:?}"
-            );
+        for name in ["no-such-iface", "", "much-too-long-for-an-interface", "nul\0"] {
+            assert!(matches!(index(name), Err(InterfaceError::Missing { .. })), "{name:?}");
+            assert!(matches!(mtu(name), Err(InterfaceError::Missing { .. })), "{name:?}");
         }
-        assert!(
-            mtu("no-such-iface")
-                .unwrap_err()
-                .to_string()
-                .contains("no-such-iface")
-        );
+        assert!(mtu("no-such-iface").unwrap_err().to_string().contains("no-such-iface"));
         assert!(name(u32::MAX >> 1).is_err());
     }
 }

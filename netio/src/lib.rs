@@ -3,33 +3,31 @@
 //! Knows frames, queues and the kernel's interfaces to them. Must not know services, servers,
 //! connections or buckets. The only crate of the workspace with `unsafe` code.
 
+mod capture;
 mod checksum;
-pub mod fault;
+mod fault;
 pub mod interface;
 mod mapping;
-pub mod memory;
+mod memory;
 mod open_error;
-pub mod packet;
-pub mod pcap;
-pub mod bpf;
-pub mod ethtool;
-pub mod tun;
-
+mod packet;
+mod pcap;
 mod pool;
 mod port;
+pub mod raw;
 mod segment;
 mod sockopt;
 mod trace;
-pub mod xsk;
-pub mod raw;
+mod xsk;
 
+pub use capture::CaptureError;
 pub use checksum::complete_checksum;
 pub use fault::{FaultInjector, Faults};
 pub use interface::InterfaceError;
 pub use memory::{MemoryPort, Packet, Wire};
 pub use open_error::OpenError;
 pub use packet::{PacketOptions, PacketPort};
-pub use pcap::{CaptureError, PcapPort};
+pub use pcap::PcapPort;
 pub use pool::{Frame, HEADROOM, PartialChecksum, Pool};
 pub use port::{Port, PortCounters};
 pub use trace::Trace;

@@ -36,10 +36,7 @@ impl Lane {
         let mut buffer = self.spare.pop().unwrap_or_default();
         buffer.clear();
         buffer.extend_from_slice(bytes);
-        self.queue.push_back(Packet {
-            bytes: buffer,
-            partial,
-        });
+        self.queue.push_back(Packet { bytes: buffer, partial });
         true
     }
 }
@@ -47,10 +44,7 @@ impl Lane {
 type Shared = Arc<Mutex<Lane>>;
 
 fn lane(capacity: usize) -> Shared {
-    Arc::new(Mutex::new(Lane {
-        capacity,
-        ..Lane::default()
-    }))
+    Arc::new(Mutex::new(Lane { capacity, ..Lane::default() }))
 }
 
 fn lock(lane: &Shared) -> MutexGuard<'_, Lane> {
@@ -78,10 +72,7 @@ impl MemoryPort {
     /// A port and the wire that it is plugged into. Each direction holds up to `capacity` packets.
     pub fn new(name: impl Into<String>, capacity: usize) -> (MemoryPort, Wire) {
         let (inbound, outbound) = (lane(capacity), lane(capacity));
-        let wire = Wire {
-            to_port: Arc::clone(&inbound),
-            from_port: Arc::clone(&outbound),
-        };
+        let wire = Wire { to_port: Arc::clone(&inbound), from_port: Arc::clone(&outbound) };
         (MemoryPort::over(name.into(), inbound, outbound), wire)
     }
 
@@ -93,12 +84,7 @@ impl MemoryPort {
     }
 
     fn over(name: String, inbound: Shared, outbound: Shared) -> MemoryPort {
-        MemoryPort {
-            name,
-            inbound,
-            outbound,
-            counters: PortCounters::default(),
-        }
+        MemoryPort { name, inbound, outbound, counters: PortCounters::default() }
     }
 }
 
@@ -216,10 +202,7 @@ mod tests {
     fn packets_cross_a_pair_in_order_with_their_partial_checksums() {
         let (mut left, mut right) = MemoryPort::pair(8);
         let (mut here, mut there) = (Pool::new(8, 2048).unwrap(), Pool::new(8, 2048).unwrap());
-        let partial = Some(PartialChecksum {
-            start: 34,
-            offset: 6,
-        });
+        let partial = Some(PartialChecksum { start: 34, offset: 6 });
         let mut frames = Vec::new();
         for number in 0..3 {
             let mut frame = here.allocate().unwrap();
@@ -228,11 +211,7 @@ mod tests {
             frames.push(frame);
         }
         left.transmit(&mut here, &mut frames).unwrap();
-        assert_eq!(
-            (frames.len(), here.available()),
-            (0, 8),
-            "all chunks are back"
-        );
+        assert_eq!((frames.len(), here.available()), (0, 8), "all chunks are back");
         let mut batch = Vec::new();
         assert_eq!(right.receive(&mut there, &mut batch, 2).unwrap(), 2);
         assert_eq!(right.receive(&mut there, &mut batch, 2).unwrap(), 1);
@@ -241,10 +220,7 @@ mod tests {
             assert_eq!(frame.partial, partial);
             there.release(frame);
         }
-        assert_eq!(
-            (left.counters().transmitted, right.counters().received_bytes),
-            (3, 180)
-        );
+        assert_eq!((left.counters().transmitted, right.counters().received_bytes), (3, 180));
     }
 
     #[test]

@@ -137,22 +137,14 @@ impl OpenError {
             Some(libc::EAFNOSUPPORT | libc::ESOCKTNOSUPPORT) => {
                 OpenError::NotInKernel { family, option }
             }
-            _ => OpenError::System {
-                step: "socket",
-                interface: interface.to_owned(),
-                source,
-            },
+            _ => OpenError::System { step: "socket", interface: interface.to_owned(), source },
         }
     }
 
     /// Makes a function that says at which step the kernel refused.
     pub(crate) fn at(step: &'static str, interface: &str) -> impl FnOnce(io::Error) -> OpenError {
         let interface = interface.to_owned();
-        move |source| OpenError::System {
-            step,
-            interface,
-            source,
-        }
+        move |source| OpenError::System { step, interface, source }
     }
 }
 

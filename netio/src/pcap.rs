@@ -4,93 +4,17 @@
 //! ([`PcapPort::time`]) and never waited for: whoever replays decides what it means.
 
 use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io;
 use std::os::fd::BorrowedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use pcap_file::pcap::{PcapHeader, PcapPacket, PcapReader, PcapWriter};
-use pcap_file::{DataLink, PcapError, TsResolution};
+use pcap_file::DataLink;
+use pcap_file::pcap::PcapReader;
 
+use crate::capture::{Capture, CaptureError, into_io};
 use crate::memory::place;
 use crate::{Frame, Pool, Port, PortCounters, complete_checksum};
-
-/// Longer packets than this are not written whole: what tcpdump takes for no limit.
-const SNAPLEN: u32 = 262_144;
-
-/// Why a capture file could not be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CaptureError {
-    /// It cannot be opened or made.
-    #[error("{}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// It is not a pcap file.
-    #[error(
-        "{} is not a pcap file ({reason}); a pcapng file is converted by `editcap -F pcap IN OUT`",
-        path.display()
-    )]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// What was wrong.
-        reason: String,
-    },
-    /// It has packets without Ethernet headers.
-    #[error(
-        "{} holds {link:?} packets, not Ethernet frames: capture on an Ethernet interface, not on \"any\"",
-        path.display()
-    )]
-    NotEthernet {
-        /// The file.
-        path: PathBuf,
-        /// What it holds.
-        link: DataLink,
-    },
-}
-
-/// A capture file that is being written.
-#[derive(Debug)]
-pub(crate) struct Capture {
-    writer: PcapWriter<BufWriter<File>>,
-}
-
-impl Capture {
-    /// Makes the file, over any that is there.
-    pub(crate) fn create(path: &Path) -> Result<Capture, CaptureError> {
-        let file = File::create(path).map_err(|source| CaptureError::File {
-            path: path.to_owned(),
-            source,
-        })?;
-        let header = PcapHeader {
-            snaplen: SNAPLEN,
-            datalink: DataLink::ETHERNET,
-            ts_resolution: TsResolution::NanoSecond,
-            ..PcapHeader::default()
-        };
-        let writer = PcapWriter::with_header(BufWriter::new(file), header).map_err(|error| {
-            CaptureError::Format {
-                path: path.to_owned(),
-                reason: error.to_string(),
-            }
-        })?;
-        Ok(Capture { writer })
-    }
-
-    /// Appends a packet. `time` is since the epoch.
-    pub(crate) fn write(&mut self, time: Duration, bytes: &[u8]) -> io::Result<()> {
-        let len = bytes.len() as u32;
-        self.writer
-            .write_packet(&PcapPacket::new(time, len, bytes))
-            .map_err(into_io)?;
-        Ok(())
-    }
-}
 
 /// A port that receives what is in one capture file and transmits into another.
 #[derive(Debug)]
@@ -141,22 +65,12 @@ fn open_reader(path: &Path) -> Result<PcapReader<File>, CaptureError> {
     let reader = match PcapReader::new(file) {
         Ok(reader) => reader,
         Err(error) => {
-            return Err(CaptureError::Format {
-                path,
-                reason: error.to_string(),
-            });
+            return Err(CaptureError::Format { path, reason: error.to_string() });
         }
     };
     match reader.header().datalink {
         DataLink::ETHERNET => Ok(reader),
         link => Err(CaptureError::NotEthernet { path, link }),
-    }
-}
-
-fn into_io(error: PcapError) -> io::Error {
-    match error {
-        PcapError::IoError(error) => error,
-        other => io::Error::new(io::ErrorKind::InvalidData, format!("capture file: {other}")),
     }
 }
 
@@ -274,10 +188,7 @@ mod tests {
     fn what_was_transmitted_can_be_received_with_its_time() {
         let folder = tempfile::tempdir().unwrap();
         let (first, second) = (folder.path().join("first"), folder.path().join("second"));
-        let times = [
-            Duration::new(1_700_000_000, 123_456_789),
-            Duration::new(1_700_000_001, 5),
-        ];
+        let times = [Duration::new(1_700_000_000, 123_456_789), Duration::new(1_700_000_001, 5)];
         let mut capture = Capture::create(&first).unwrap();
         capture.write(times[0], &[1; 60]).unwrap();
         capture.write(times[1], &[2; 1500]).unwrap();
@@ -311,10 +222,7 @@ mod tests {
         let mut port = PcapPort::open(None, Some(&path)).unwrap();
         let mut frame = pool.allocate().unwrap();
         assert!(place(&mut pool, &mut frame, &[0x12; 40]));
-        let partial = PartialChecksum {
-            start: 14,
-            offset: 6,
-        };
+        let partial = PartialChecksum { start: 14, offset: 6 };
         frame.partial = Some(partial);
         port.transmit(&mut pool, &mut vec![frame]).unwrap();
         drop(port);

@@ -103,9 +103,8 @@ impl Pool {
                 ),
             ));
         }
-        let len = (chunks as usize)
-            .checked_mul(chunk_size as usize)
-            .ok_or(io::ErrorKind::OutOfMemory)?;
+        let len =
+            (chunks as usize).checked_mul(chunk_size as usize).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Pool {
             area: Arc::new(Mapping::anonymous(len)?),
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
@@ -119,13 +118,7 @@ impl Pool {
     /// A chunk with an empty frame at [`HEADROOM`], or `None` when all are taken.
     pub fn allocate(&mut self) -> Option<Frame> {
         let chunk = self.free.pop()?;
-        Some(Frame {
-            pool: self.id,
-            chunk,
-            start: HEADROOM,
-            len: 0,
-            partial: None,
-        })
+        Some(Frame { pool: self.id, chunk, start: HEADROOM, len: 0, partial: None })
     }
 
     /// Gives a chunk back.
@@ -243,10 +236,7 @@ impl Pool {
     }
 
     fn own(&self, frame: &Frame) {
-        assert!(
-            frame.pool == self.id,
-            "a frame was shown to a pool that it is not of"
-        );
+        assert!(frame.pool == self.id, "a frame was shown to a pool that it is not of");
     }
 
     fn place(&self, frame: &Frame, start: u32, len: u32) -> *mut u8 {

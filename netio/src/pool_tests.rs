@@ -16,10 +16,7 @@ fn filled(pool: &mut Pool, content: &[u8]) -> Frame {
 fn a_new_frame_is_empty_and_has_headroom() {
     let mut pool = Pool::new(2, 2048).unwrap();
     let frame = pool.allocate().unwrap();
-    assert_eq!(
-        (frame.start(), frame.len(), frame.is_empty()),
-        (HEADROOM as usize, 0, true)
-    );
+    assert_eq!((frame.start(), frame.len(), frame.is_empty()), (HEADROOM as usize, 0, true));
     assert_eq!(frame.partial, None);
     pool.release(frame);
 }
@@ -42,11 +39,7 @@ fn an_exhausted_pool_says_so_and_recovers() {
 fn sizes_that_are_no_power_of_two_or_out_of_range_are_refused() {
     for (chunks, size) in [(0, 2048), (1, 1024), (1, 3000), (1, 131_072), (1, 0)] {
         let refused = Pool::new(chunks, size).unwrap_err();
-        assert_eq!(
-            refused.kind(),
-            io::ErrorKind::InvalidInput,
-            "{chunks} x {size}"
-        );
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidInput, "{chunks} x {size}");
     }
     for size in [2048, 4096, 65536] {
         assert_eq!(Pool::new(1, size).unwrap().chunk_size(), size as usize);
@@ -69,10 +62,7 @@ fn a_frame_grows_into_its_headroom_without_moving_its_bytes() {
 fn a_duplicate_has_its_own_bytes() {
     let mut pool = Pool::new(2, 2048).unwrap();
     let mut frame = filled(&mut pool, b"one");
-    frame.partial = Some(PartialChecksum {
-        start: 34,
-        offset: 16,
-    });
+    frame.partial = Some(PartialChecksum { start: 34, offset: 16 });
     let copy = pool.duplicate(&frame).unwrap();
     assert_eq!(copy.partial, frame.partial);
     pool.bytes_mut(&mut frame).copy_from_slice(b"two");

@@ -76,20 +76,12 @@ impl Segmenter {
     ) -> Option<Segmenter> {
         let ip = ip_header(frame)?;
         let is_v6 = frame.get(ip)? >> 4 == 6;
-        let least = if is_v6 {
-            field::IPV6_HEADER
-        } else {
-            ipv4_header(frame, ip)?
-        };
+        let least = if is_v6 { field::IPV6_HEADER } else { ipv4_header(frame, ip)? };
         let header = match transport {
             Transport::Tcp => usize::from(frame.get(l4 + field::TCP_DATA_OFFSET)? >> 4) * 4,
             Transport::Udp => field::UDP_HEADER,
         };
-        let shortest = if transport == Transport::Tcp {
-            20
-        } else {
-            field::UDP_HEADER
-        };
+        let shortest = if transport == Transport::Tcp { 20 } else { field::UDP_HEADER };
         let headers = l4.checked_add(header)?;
         let sound = l4 >= ip + least && header >= shortest && headers <= frame.len() && size > 0;
         sound.then(|| Segmenter {
@@ -127,13 +119,7 @@ impl Segmenter {
         let offset = self.fix_transport_header(out, payload);
         self.done += payload;
         self.count = self.count.wrapping_add(1);
-        Some(Segment {
-            len,
-            partial: PartialChecksum {
-                start: self.l4 as u16,
-                offset,
-            },
-        })
+        Some(Segment { len, partial: PartialChecksum { start: self.l4 as u16, offset } })
     }
 
     fn fix_network_header(&self, out: &mut [u8]) {
@@ -172,11 +158,7 @@ impl Segmenter {
                 field::TCP_CHECKSUM
             }
             Transport::Udp => {
-                put(
-                    out,
-                    self.l4 + field::UDP_LENGTH,
-                    (field::UDP_HEADER + payload) as u16,
-                );
+                put(out, self.l4 + field::UDP_LENGTH, (field::UDP_HEADER + payload) as u16);
                 field::UDP_CHECKSUM
             }
         };

@@ -77,27 +77,14 @@ fn verify(segment: &mut [u8], partial: PartialChecksum, ip: usize, v6: bool, tra
     assert!(complete_checksum(segment, partial));
     let addresses = if v6 { l4 - 32 } else { l4 - 8 };
     let pseudo = pseudo(&segment[addresses..l4], transport, segment.len() - l4);
-    assert_eq!(
-        fold(u64::from(sum(&segment[l4..])) + u64::from(pseudo)),
-        0xffff,
-        "L4 checksum"
-    );
+    assert_eq!(fold(u64::from(sum(&segment[l4..])) + u64::from(pseudo)), 0xffff, "L4 checksum");
 }
 
 #[test]
 fn only_the_last_segment_ends_the_stream_and_only_the_first_reduces_the_window() {
-    let frame = super_frame(
-        false,
-        false,
-        Transport::Tcp,
-        CWR | 0x10 | PSH | FIN,
-        &[7; 2500],
-    );
+    let frame = super_frame(false, false, Transport::Tcp, CWR | 0x10 | PSH | FIN, &[7; 2500]);
     let segments = cut(&frame, Transport::Tcp, ETHERNET + 20, 1000);
-    let flags: Vec<u8> = segments
-        .iter()
-        .map(|(bytes, _)| bytes[ETHERNET + 20 + 13])
-        .collect();
+    let flags: Vec<u8> = segments.iter().map(|(bytes, _)| bytes[ETHERNET + 20 + 13]).collect();
     assert_eq!(flags, [CWR | 0x10, 0x10, 0x10 | PSH | FIN]);
 }
 
@@ -105,10 +92,7 @@ fn only_the_last_segment_ends_the_stream_and_only_the_first_reduces_the_window()
 fn identifications_count_up_and_wrap() {
     let frame = super_frame(false, false, Transport::Tcp, 0x10, &[7; 3500]);
     let segments = cut(&frame, Transport::Tcp, ETHERNET + 20, 1000);
-    let ids: Vec<u16> = segments
-        .iter()
-        .map(|(bytes, _)| get(bytes, ETHERNET + 4))
-        .collect();
+    let ids: Vec<u16> = segments.iter().map(|(bytes, _)| get(bytes, ETHERNET + 4)).collect();
     assert_eq!(ids, [0xfffe, 0xffff, 0, 1]);
 }
 
@@ -118,10 +102,7 @@ fn a_frame_of_one_segment_passes_unchanged() {
     let segments = cut(&frame, Transport::Tcp, ETHERNET + 20, 1448);
     assert_eq!(segments.len(), 1);
     let ip_checksum = ETHERNET + 10..ETHERNET + 12;
-    assert_eq!(
-        segments[0].0[..ip_checksum.start],
-        frame[..ip_checksum.start]
-    );
+    assert_eq!(segments[0].0[..ip_checksum.start], frame[..ip_checksum.start]);
     assert_eq!(segments[0].0[ip_checksum.end..], frame[ip_checksum.end..]);
 }
 
@@ -130,19 +111,10 @@ fn what_is_not_a_super_frame_is_not_cut() {
     let frame = super_frame(false, false, Transport::Tcp, 0x10, &[7; 100]);
     let refused =
         |frame: &[u8], l4, size| Segmenter::new(frame, Transport::Tcp, l4, size).is_none();
-    assert!(
-        refused(&frame, ETHERNET + 20, 0),
-        "segments without payload"
-    );
-    assert!(
-        refused(&frame, ETHERNET + 16, 1000),
-        "transport within the IP header"
-    );
+    assert!(refused(&frame, ETHERNET + 20, 0), "segments without payload");
+    assert!(refused(&frame, ETHERNET + 16, 1000), "transport within the IP header");
     assert!(refused(&frame, frame.len(), 1000), "transport past the end");
-    assert!(
-        refused(&frame[..40], ETHERNET + 20, 1000),
-        "cut off within TCP"
-    );
+    assert!(refused(&frame[..40], ETHERNET + 20, 1000), "cut off within TCP");
     assert!(refused(&[], 0, 1000));
     let mut arp = frame.clone();
     arp[13] = 6;

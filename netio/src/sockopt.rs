@@ -32,11 +32,7 @@ pub(crate) fn set<T: Plain>(fd: BorrowedFd<'_>, level: i32, name: i32, value: T)
     // SAFETY: pointer and length are of `value`, which the kernel only reads during the call.
     let answer =
         unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, (&raw const value).cast(), len) };
-    if answer == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Asks for option `name` of `level`. What an older kernel does not fill in is zero.
@@ -48,13 +44,7 @@ pub(crate) fn get<T: Plain>(fd: BorrowedFd<'_>, level: i32, name: i32) -> io::Re
     let mut len = size_of::<T>() as libc::socklen_t;
     // SAFETY: pointer and length are of `value`, and the kernel writes no more than `len` bytes.
     let answer = unsafe {
-        libc::getsockopt(
-            fd.as_raw_fd(),
-            level,
-            name,
-            value.as_mut_ptr().cast(),
-            &raw mut len,
-        )
+        libc::getsockopt(fd.as_raw_fd(), level, name, value.as_mut_ptr().cast(), &raw mut len)
     };
     if answer != 0 {
         return Err(io::Error::last_os_error());

@@ -8,7 +8,7 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use crate::pcap::Capture;
+use crate::capture::Capture;
 use crate::{CaptureError, Frame, Pool, Port, PortCounters};
 
 /// Wraps a port and writes what it receives and what it is given to transmit into a pcap file.
@@ -26,10 +26,7 @@ impl<P: Port> Trace<P> {
     /// # Errors
     /// When the file cannot be made.
     pub fn new(inner: P, path: &Path) -> Result<Trace<P>, CaptureError> {
-        Ok(Trace {
-            inner,
-            capture: Some(Capture::create(path)?),
-        })
+        Ok(Trace { inner, capture: Some(Capture::create(path)?) })
     }
 
     /// The port within.
@@ -130,10 +127,7 @@ mod tests {
         assert_eq!(file.receive(&mut pool, &mut batch, 64).unwrap(), 2);
         assert_eq!(pool.bytes(&batch[0]), [1; 60]);
         assert_eq!(pool.bytes(&batch[1]), [2; 60]);
-        assert!(
-            file.time() > Duration::from_secs(1_600_000_000),
-            "wall-clock time"
-        );
+        assert!(file.time() > Duration::from_secs(1_600_000_000), "wall-clock time");
         batch.drain(..).for_each(|frame| pool.release(frame));
     }
 }

@@ -23,6 +23,9 @@ pub enum Layer {
 /// Bytes of `struct virtio_net_hdr`, which leads every packet when asked for.
 pub const VNET_HEADER: usize = 10;
 
+/// `TUN_F_CSUM`: whoever reads completes checksums.
+const CHECKSUM_OFFLOAD: libc::c_ulong = 1;
+
 /// A TUN or TAP interface, which is gone when this is dropped. Never blocks: where there is
 /// nothing to read the answer is [`WouldBlock`](io::ErrorKind::WouldBlock).
 #[derive(Debug)]
@@ -43,8 +46,9 @@ impl Tun {
     /// persistent one. `%d` in the name stands for the first number that is free. It is down and
     /// has no address yet.
     ///
-    /// With `vnet_header` each packet is led by [`VNET_HEADER`] bytes, in which checksums that are
-    /// still to be completed are noted (`struct virtio_net_hdr`, native byte order).
+    /// With `vnet_header` each packet is led by [`VNET_HEADER`] bytes (`struct virtio_net_hdr`,
+    /// native byte order), and the stack may leave checksums to us: it says so there. Segmentation
+    /// it does itself.
     ///
     /// # Errors
     /// When the kernel has no TUN (`/dev/net/tun`, module `tun`), it is not permitted
@@ -72,13 +76,18 @@ impl Tun {
         if result < 0 {
             return Err(io::Error::last_os_error());
         }
+        if vnet_header {
+            // SAFETY: TUNSETOFFLOAD takes its flags in place of an address.
+            let result = unsafe {
+                libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD as _, CHECKSUM_OFFLOAD)
+            };
+            if result < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
         // SAFETY: the kernel has ended the name with a zero within the field.
         let name = unsafe { CStr::from_ptr(request.ifr_name.as_ptr()) };
-        Ok(Tun {
-            file,
-            name: name.to_string_lossy().into_owned(),
-            vnet_header,
-        })
+        Ok(Tun { file, name: name.to_string_lossy().into_owned(), vnet_header })
     }
 
     /// The interface's name.

@@ -7,11 +7,8 @@ use super::problem::Report;
 use super::spelling::nearest;
 use crate::control::api::Protocol;
 
-const PROTOCOLS: &[(&str, Protocol)] = &[
-    ("tcp", Protocol::Tcp),
-    ("udp", Protocol::Udp),
-    ("sctp", Protocol::Sctp),
-];
+const PROTOCOLS: &[(&str, Protocol)] =
+    &[("tcp", Protocol::Tcp), ("udp", Protocol::Udp), ("sctp", Protocol::Sctp)];
 
 const LISTEN: &str = "write \"192.0.2.10:80/tcp\" or \"[2001:db8::10]:53/udp\"";
 const SERVER: &str =
@@ -83,10 +80,7 @@ fn diagnose(text: &str, example: &str) -> (String, String) {
         }
     } else if text.parse::<IpAddr>().is_ok() {
         let what = format!("{text:?} names no port");
-        return (
-            what,
-            format!("{example}; port 0 is any port of a persistent service"),
-        );
+        return (what, format!("{example}; port 0 is any port of a persistent service"));
     }
     let named =
         text.contains(|letter: char| letter.is_ascii_alphabetic() && !letter.is_ascii_hexdigit());
@@ -109,10 +103,9 @@ fn usable(field: &Field<'_>, address: IpAddr, report: &mut Report<'_>) -> bool {
             "is a multicast group",
             "name a unicast address: connections go to one server".to_owned(),
         ),
-        IpAddr::V4(v4) if v4.is_broadcast() => (
-            "is the broadcast address",
-            "name a unicast address".to_owned(),
-        ),
+        IpAddr::V4(v4) if v4.is_broadcast() => {
+            ("is the broadcast address", "name a unicast address".to_owned())
+        }
         IpAddr::V6(v6) if v6.is_unicast_link_local() => (
             "is a link-local address",
             "name a global or unique-local address: this one means another machine on each segment"

@@ -4,13 +4,8 @@
 use std::time::Duration;
 
 /// The units, largest last, in milliseconds.
-const UNITS: &[(&str, u64)] = &[
-    ("ms", 1),
-    ("s", 1_000),
-    ("m", 60_000),
-    ("h", 3_600_000),
-    ("d", 86_400_000),
-];
+const UNITS: &[(&str, u64)] =
+    &[("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
 /// How to write one, for error texts.
 pub(super) const GRAMMAR: &str =
@@ -18,9 +13,7 @@ pub(super) const GRAMMAR: &str =
 
 /// Reads `text`; `None` when it is not a time or too large to count in milliseconds.
 pub(super) fn parse(text: &str) -> Option<Duration> {
-    let digits = text
-        .find(|letter: char| !letter.is_ascii_digit())
-        .unwrap_or(text.len());
+    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let number: u64 = number.parse().ok()?;
     let unit = match unit.trim() {
@@ -33,11 +26,8 @@ pub(super) fn parse(text: &str) -> Option<Duration> {
 /// Writes whole seconds in the largest unit that needs no fraction.
 pub(super) fn show(seconds: u32) -> String {
     let milliseconds = u64::from(seconds) * 1_000;
-    let (name, unit) = UNITS
-        .iter()
-        .rev()
-        .find(|(_, unit)| milliseconds % unit == 0)
-        .unwrap_or(&UNITS[1]);
+    let (name, unit) =
+        UNITS.iter().rev().find(|(_, unit)| milliseconds % unit == 0).unwrap_or(&UNITS[1]);
     match milliseconds {
         0 => "0s".to_owned(),
         _ => format!("{}{name}", milliseconds / unit),

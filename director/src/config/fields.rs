@@ -69,10 +69,7 @@ impl<'a> Fields<'a> {
 
     /// The value of `key`, when it is there.
     pub(super) fn get(&self, key: &str) -> Option<Field<'a>> {
-        self.table.get(key).map(|value| Field {
-            path: self.path_of(key),
-            value,
-        })
+        self.table.get(key).map(|value| Field { path: self.path_of(key), value })
     }
 
     /// Notes that `key` is wrong in that it is missing: the place is the head of the table.
@@ -206,9 +203,7 @@ impl<'a> Field<'a> {
             );
             return None;
         }
-        let seconds = u32::try_from(time.as_secs())
-            .ok()
-            .filter(|seconds| range.contains(seconds));
+        let seconds = u32::try_from(time.as_secs()).ok().filter(|seconds| range.contains(seconds));
         if seconds.is_none() {
             self.wrong(
                 format!("{written:?} is out of range"),
@@ -227,13 +222,9 @@ impl<'a> Field<'a> {
         report: &mut Report<'_>,
     ) -> Option<Fields<'a>> {
         match self.value.get_ref() {
-            DeValue::Table(table) => Some(Fields::new(
-                self.path.clone(),
-                self.value.span(),
-                table,
-                known,
-                report,
-            )),
+            DeValue::Table(table) => {
+                Some(Fields::new(self.path.clone(), self.value.span(), table, known, report))
+            }
             _ => {
                 self.wrong_type("a table", example, report);
                 None

@@ -91,10 +91,8 @@ pub struct Config {
 /// # Errors
 /// When the file cannot be read, or anything in it is wrong; then nothing of it counts.
 pub fn load(path: &Path) -> Result<Config, ConfigError> {
-    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
-        path: path.to_path_buf(),
-        source,
-    })?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ConfigError::Unreadable { path: path.to_path_buf(), source })?;
     parse(&text, &path.display().to_string())
 }
 
@@ -141,10 +139,7 @@ fn parse_with(text: &str, name: &str, schedulers: &[&str]) -> Result<Config, Con
     let settings = settings::read(&root, &mut report);
     let services = service::read_all(&root, schedulers, &mut report);
     match settings {
-        Some(settings) if report.is_clean() => Ok(Config {
-            services,
-            ..settings
-        }),
+        Some(settings) if report.is_clean() => Ok(Config { services, ..settings }),
         _ => Err(report.into_error(name)),
     }
 }

@@ -62,10 +62,7 @@ impl fmt::Display for Problem {
 }
 
 fn listing(file: &str, problems: &[Problem]) -> String {
-    let lines: Vec<String> = problems
-        .iter()
-        .map(|problem| format!("{file}:{problem}"))
-        .collect();
+    let lines: Vec<String> = problems.iter().map(|problem| format!("{file}:{problem}")).collect();
     lines.join("\n")
 }
 
@@ -78,10 +75,7 @@ pub(super) struct Report<'a> {
 impl<'a> Report<'a> {
     /// Nothing wrong yet.
     pub(super) fn new(text: &'a str) -> Report<'a> {
-        Report {
-            text,
-            problems: Vec::new(),
-        }
+        Report { text, problems: Vec::new() }
     }
 
     /// Whether nothing has been found wrong.
@@ -133,21 +127,13 @@ impl<'a> Report<'a> {
         }
         let before = &self.text[..offset];
         let line = before.matches('\n').count() + 1;
-        let column = before
-            .rsplit('\n')
-            .next()
-            .map_or(0, |last| last.chars().count())
-            + 1;
+        let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
         (line, column)
     }
 
     /// The error that tells all.
     pub(super) fn into_error(mut self, file: &str) -> ConfigError {
-        self.problems
-            .sort_by_key(|problem| (problem.line, problem.column));
-        ConfigError::Wrong {
-            file: file.to_owned(),
-            problems: self.problems,
-        }
+        self.problems.sort_by_key(|problem| (problem.line, problem.column));
+        ConfigError::Wrong { file: file.to_owned(), problems: self.problems }
     }
 }

@@ -26,15 +26,8 @@ const FLAGS: &[(&str, u32, Option<&str>)] = &[
 /// The names of all schedulers that can be asked for.
 pub(super) fn known() -> Vec<&'static str> {
     // Emptiness is not a constant of the grammar: it is so only while the registry is being filled.
-    let linked: Vec<&str> = schedulers::REGISTRY
-        .iter()
-        .map(|entry| entry.name)
-        .collect();
-    if linked.is_empty() {
-        KERNEL_SCHEDULERS.to_vec()
-    } else {
-        linked
-    }
+    let linked: Vec<&str> = schedulers::REGISTRY.iter().map(|entry| entry.name).collect();
+    if linked.is_empty() { KERNEL_SCHEDULERS.to_vec() } else { linked }
 }
 
 /// `scheduler` of a service.
@@ -69,10 +62,8 @@ pub(super) fn flags(fields: &Fields<'_>, scheduler: &str, report: &mut Report<'_
 }
 
 fn flag(item: &Field<'_>, scheduler: &str, report: &mut Report<'_>) -> Option<u32> {
-    let words: Vec<(&str, (u32, Option<&str>))> = FLAGS
-        .iter()
-        .map(|(name, bit, of)| (*name, (*bit, *of)))
-        .collect();
+    let words: Vec<(&str, (u32, Option<&str>))> =
+        FLAGS.iter().map(|(name, bit, of)| (*name, (*bit, *of))).collect();
     let (bit, of) = item.word(&words, report)?;
     match of {
         Some(of) if of != scheduler => {

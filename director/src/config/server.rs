@@ -9,23 +9,14 @@ use super::problem::Report;
 use crate::control::api::{Forwarding, ServerSpec, ServiceKey, Tunnel, TunnelChecksum};
 
 /// Keys of a server.
-pub(super) const KEYS: &[&str] = &[
-    "address",
-    "weight",
-    "forwarding",
-    "tunnel",
-    "upper_threshold",
-    "lower_threshold",
-];
+pub(super) const KEYS: &[&str] =
+    &["address", "weight", "forwarding", "tunnel", "upper_threshold", "lower_threshold"];
 
 /// Keys of `tunnel`.
 pub(super) const TUNNEL: &[&str] = &["type", "port", "checksum"];
 
-const METHODS: &[(&str, Forwarding)] = &[
-    ("nat", Forwarding::Nat),
-    ("tunnel", Forwarding::Tunnel),
-    ("direct", Forwarding::Direct),
-];
+const METHODS: &[(&str, Forwarding)] =
+    &[("nat", Forwarding::Nat), ("tunnel", Forwarding::Tunnel), ("direct", Forwarding::Direct)];
 
 const CHECKSUMS: &[(&str, TunnelChecksum)] = &[
     ("nocsum", TunnelChecksum::Nocsum),
@@ -40,9 +31,7 @@ pub(super) fn read_all(
     key: Option<ServiceKey>,
     report: &mut Report<'_>,
 ) -> Vec<ServerSpec> {
-    let default = service
-        .get("forwarding")
-        .and_then(|field| field.word(METHODS, report));
+    let default = service.get("forwarding").and_then(|field| field.word(METHODS, report));
     let Some(field) = service.get("server") else {
         return Vec::new();
     };
@@ -92,13 +81,8 @@ fn read(
     };
     let weight = number(fields, "weight", 1, "; 0 means quiesced", report);
     let upper = number(fields, "upper_threshold", 0, "; 0 means no limit", report);
-    let lower = number(
-        fields,
-        "lower_threshold",
-        0,
-        "; 0 means three quarters of upper_threshold",
-        report,
-    );
+    let lower =
+        number(fields, "lower_threshold", 0, "; 0 means three quarters of upper_threshold", report);
     if let (Some(upper), Some(lower)) = (upper, lower)
         && lower > upper
         && let Some(field) = fields.get("lower_threshold")
@@ -158,11 +142,7 @@ fn agrees(
         );
     }
     if forwarding != Forwarding::Nat && server.port() != address.port() {
-        let method = if forwarding == Forwarding::Direct {
-            "direct"
-        } else {
-            "tunnel"
-        };
+        let method = if forwarding == Forwarding::Direct { "direct" } else { "tunnel" };
         field.wrong(
             format!(
                 "port {} differs from the service's {}, and {method} forwarding cannot change ports",
@@ -251,10 +231,7 @@ fn tunnel(
                 return None;
             };
             let port = port.integer(1..=65_535, "", report)?;
-            Some(Tunnel::Gue {
-                port: u16::try_from(port).ok()?,
-                checksum: csum,
-            })
+            Some(Tunnel::Gue { port: u16::try_from(port).ok()?, checksum: csum })
         }
         "gre" => Some(Tunnel::Gre { checksum: csum }),
         _ => Some(Tunnel::Ipip),

@@ -86,13 +86,7 @@ fn read(
         );
     }
     Some(DeclaredService {
-        service: ServiceSpec {
-            key,
-            scheduler,
-            flags,
-            persistence,
-            one_packet,
-        },
+        service: ServiceSpec { key, scheduler, flags, persistence, one_packet },
         servers,
     })
 }
@@ -104,11 +98,7 @@ fn key(fields: &Fields<'_>, report: &mut Report<'_>) -> Option<ServiceKey> {
     let listen = fields.get("listen");
     if let Some(mark) = &mark {
         if listen.is_some() {
-            mark.wrong(
-                "a service has either listen or fwmark",
-                "remove one of the two",
-                report,
-            );
+            mark.wrong("a service has either listen or fwmark", "remove one of the two", report);
         }
         let number = mark.integer(1..=i64::from(u32::MAX), "", report);
         if let Some(family) = &family {
@@ -146,18 +136,10 @@ fn persistence(
 ) -> Option<Persistence> {
     let field = fields.get("persistence")?;
     // Without a key the family is not known; then the wider range avoids a false alarm.
-    let widest = if key.is_none_or(|key| key.is_ipv6()) {
-        128
-    } else {
-        32
-    };
+    let widest = if key.is_none_or(|key| key.is_ipv6()) { 128 } else { 32 };
     if !field.is_table() {
         let timeout = field.seconds(1..=LONGEST_PERSISTENCE, report)?;
-        return Some(Persistence {
-            timeout,
-            prefix: widest,
-            engine: None,
-        });
+        return Some(Persistence { timeout, prefix: widest, engine: None });
     }
     let table = field.table(PERSISTENCE, "{ timeout = \"5m\", prefix = 24 }", report)?;
     let timeout = match table.get("timeout") {
@@ -183,11 +165,7 @@ fn persistence(
             );
         }
     }
-    Some(Persistence {
-        timeout: timeout?,
-        prefix: u8::try_from(prefix?).ok()?,
-        engine,
-    })
+    Some(Persistence { timeout: timeout?, prefix: u8::try_from(prefix?).ok()?, engine })
 }
 
 fn one_packet(fields: &Fields<'_>, key: Option<ServiceKey>, report: &mut Report<'_>) -> bool {

@@ -35,11 +35,7 @@ const IO: &[(&str, Io)] = &[
 ];
 
 /// The kernel's timeouts (`ipvsadm -L --timeout`), seconds.
-const KERNEL_TIMEOUTS: Timeouts = Timeouts {
-    tcp: 900,
-    tcp_fin: 120,
-    udp: 300,
-};
+const KERNEL_TIMEOUTS: Timeouts = Timeouts { tcp: 900, tcp_fin: 120, udp: 300 };
 
 /// The kernel refuses timeouts above INT_MAX/HZ; this is that limit at the usual HZ of 1000.
 const LONGEST_TIMEOUT: u32 = 2_147_483;
@@ -58,9 +54,7 @@ pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config>
     let ring_size = ring_size(root, report);
     let frames = frames(root, ring_size, report);
     let max_connections = integer(root, "max_connections", 1, 1 << 30, "", report);
-    let own_addresses = root
-        .get("own_addresses")
-        .and_then(|field| field.boolean(report));
+    let own_addresses = root.get("own_addresses").and_then(|field| field.boolean(report));
     let control = control(root, report);
     let timeouts = timeouts(root, report);
     let interfaces = interfaces(root, report)?;
@@ -86,9 +80,7 @@ fn word<T: Copy>(
     default: T,
     report: &mut Report<'_>,
 ) -> T {
-    root.get(key)
-        .and_then(|field| field.word(words, report))
-        .unwrap_or(default)
+    root.get(key).and_then(|field| field.word(words, report)).unwrap_or(default)
 }
 
 /// A number that fits 32 bits, when the key is there and right.
@@ -100,9 +92,7 @@ fn integer(
     meaning: &str,
     report: &mut Report<'_>,
 ) -> Option<u32> {
-    let value = root
-        .get(key)?
-        .integer(i64::from(low)..=i64::from(high), meaning, report)?;
+    let value = root.get(key)?.integer(i64::from(low)..=i64::from(high), meaning, report)?;
     u32::try_from(value).ok()
 }
 
@@ -202,11 +192,7 @@ fn interfaces(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Vec<String>>
                 report,
             );
         } else if names.iter().any(|known| known == name) {
-            item.wrong(
-                format!("{name:?} is listed twice"),
-                "list each interface once",
-                report,
-            );
+            item.wrong(format!("{name:?} is listed twice"), "list each interface once", report);
         }
         names.push(name.to_owned());
     }

@@ -360,7 +360,27 @@ impl RefusalKind {
     }
 }
 
-/// The director's own address check needs one place for it.
+impl std::fmt::Display for Protocol {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Protocol::Tcp => "tcp",
+            Protocol::Udp => "udp",
+            Protocol::Sctp => "sctp",
+        })
+    }
+}
+
+/// As the configuration file writes it: `192.0.2.10:80/tcp`, `fwmark 7`.
+impl std::fmt::Display for ServiceKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ServiceKey::Address { protocol, address } => write!(f, "{address}/{protocol}"),
+            ServiceKey::Fwmark { fwmark, ipv6: false } => write!(f, "fwmark {fwmark}"),
+            ServiceKey::Fwmark { fwmark, ipv6: true } => write!(f, "fwmark {fwmark} (IPv6)"),
+        }
+    }
+}
+
 impl ServiceKey {
     /// The VIP, when the service is named by one.
     pub fn vip(&self) -> Option<IpAddr> {

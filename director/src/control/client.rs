@@ -49,10 +49,7 @@ impl Client {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| ClientError::System {
-                path: path.clone(),
-                error,
-            })?;
+            .map_err(|error| ClientError::System { path: path.clone(), error })?;
         runtime.block_on(open(&path))?;
         Ok(Client { path, runtime })
     }
@@ -126,10 +123,7 @@ impl Client {
             };
             pending.extend_from_slice(&bytes);
             // A frame need not end where a line does.
-            let whole = pending
-                .iter()
-                .rposition(|&byte| byte == b'\n')
-                .map_or(0, |end| end + 1);
+            let whole = pending.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
             for line in pending[..whole].split(|&byte| byte == b'\n') {
                 if !line.is_empty() && each(self.parse(line)?).is_break() {
                     return Ok(());
@@ -137,11 +131,7 @@ impl Client {
             }
             pending.drain(..whole);
         }
-        if pending.is_empty() {
-            Ok(())
-        } else {
-            Err(self.odd(None, "half a line".to_owned()))
-        }
+        if pending.is_empty() { Ok(()) } else { Err(self.odd(None, "half a line".to_owned())) }
     }
 
     fn get<T: DeserializeOwned>(&mut self, path: &str) -> Result<T, ClientError> {
@@ -162,8 +152,7 @@ impl Client {
 
     fn collect(&self, body: Incoming) -> Result<Bytes, ClientError> {
         let body = self.runtime.block_on(patient(&self.path, body.collect()))?;
-        body.map(http_body_util::Collected::to_bytes)
-            .map_err(|error| broken(&self.path, &error))
+        body.map(http_body_util::Collected::to_bytes).map_err(|error| broken(&self.path, &error))
     }
 
     fn send(
@@ -198,34 +187,21 @@ impl Client {
         }
         let text = self.collect(response.into_body())?;
         if director.is_none() {
-            return Err(self.odd(
-                None,
-                format!("HTTP status {status} without {VERSION_HEADER}"),
-            ));
+            return Err(self.odd(None, format!("HTTP status {status} without {VERSION_HEADER}")));
         }
         if let Ok(CommandRefusal { refusal, index }) = serde_json::from_slice(&text) {
-            return Err(ClientError::Refused {
-                refusal,
-                index: Some(index),
-            });
+            return Err(ClientError::Refused { refusal, index: Some(index) });
         }
         match serde_json::from_slice::<Refusal>(&text) {
             // A path of ours that it does not have: an older or newer director.
             Ok(refusal) if status.as_u16() == 404 => Err(self.odd(director, refusal.message)),
-            Ok(refusal) => Err(ClientError::Refused {
-                refusal,
-                index: None,
-            }),
+            Ok(refusal) => Err(ClientError::Refused { refusal, index: None }),
             Err(error) => Err(self.odd(director, format!("HTTP status {status}: {error}"))),
         }
     }
 
     fn odd(&self, director: Option<String>, detail: String) -> ClientError {
-        ClientError::Protocol {
-            path: self.path.clone(),
-            director,
-            detail,
-        }
+        ClientError::Protocol { path: self.path.clone(), director, detail }
     }
 }
 
@@ -258,14 +234,7 @@ fn broken(path: &Path, error: &hyper::Error) -> ClientError {
     let path = path.to_path_buf();
     if error.is_parse() {
         let detail = format!("no HTTP: {error}");
-        return ClientError::Protocol {
-            path,
-            director: None,
-            detail,
-        };
+        return ClientError::Protocol { path, director: None, detail };
     }
-    ClientError::System {
-        path,
-        error: io::Error::other(error.to_string()),
-    }
+    ClientError::System { path, error: io::Error::other(error.to_string()) }
 }

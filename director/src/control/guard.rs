@@ -23,12 +23,7 @@ pub(super) struct Guarded {
 
 impl Guarded {
     pub(super) fn new(stream: UnixStream, patience: Duration) -> Guarded {
-        Guarded {
-            stream,
-            patience,
-            alarm: Box::pin(tokio::time::sleep(patience)),
-            stuck: false,
-        }
+        Guarded { stream, patience, alarm: Box::pin(tokio::time::sleep(patience)), stuck: false }
     }
 
     fn watch<T>(

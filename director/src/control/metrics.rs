@@ -17,29 +17,20 @@ pub(super) fn text(status: &Status, services: &[ServiceView]) -> String {
         .iter()
         .flat_map(|service| {
             let name = name_of(&service.spec.key);
-            service
-                .servers
-                .iter()
-                .map(move |server| (name.clone(), server))
+            service.servers.iter().map(move |server| (name.clone(), server))
         })
         .collect();
     for (name, help, count) in COUNTERS {
         page.family(&format!("switchyard_service_{name}_total"), "counter", help);
         for service in services {
-            page.sample(
-                &[("service", &name_of(&service.spec.key))],
-                count(&service.stats),
-            );
+            page.sample(&[("service", &name_of(&service.spec.key))], count(&service.stats));
         }
     }
     for (name, help, count) in COUNTERS {
         page.family(&format!("switchyard_server_{name}_total"), "counter", help);
         for (service, server) in &servers {
             let address = server.spec.address.to_string();
-            page.sample(
-                &[("service", service), ("server", &address)],
-                count(&server.stats),
-            );
+            page.sample(&[("service", service), ("server", &address)], count(&server.stats));
         }
     }
     for (name, help, gauge) in GAUGES {
@@ -58,44 +49,18 @@ type Gauge = fn(&ServerView) -> i64;
 /// Counters of services and of servers alike. `ipvsadm -Z` sets them back, which Prometheus takes
 /// for a restart.
 const COUNTERS: &[(&str, &str, Count)] = &[
-    ("connections", "Connections scheduled.", |stats| {
-        stats.connections
-    }),
-    ("in_packets", "Packets from clients.", |stats| {
-        stats.in_packets
-    }),
-    ("out_packets", "Packets to clients (NAT only).", |stats| {
-        stats.out_packets
-    }),
-    ("in_bytes", "Bytes of IP packets from clients.", |stats| {
-        stats.in_bytes
-    }),
-    (
-        "out_bytes",
-        "Bytes of IP packets to clients (NAT only).",
-        |stats| stats.out_bytes,
-    ),
+    ("connections", "Connections scheduled.", |stats| stats.connections),
+    ("in_packets", "Packets from clients.", |stats| stats.in_packets),
+    ("out_packets", "Packets to clients (NAT only).", |stats| stats.out_packets),
+    ("in_bytes", "Bytes of IP packets from clients.", |stats| stats.in_bytes),
+    ("out_bytes", "Bytes of IP packets to clients (NAT only).", |stats| stats.out_bytes),
 ];
 
 const GAUGES: &[(&str, &str, Gauge)] = &[
-    ("weight", "Weight; 0 is quiesced.", |server| {
-        server.spec.weight.into()
-    }),
-    (
-        "active_connections",
-        "Connections in an active state.",
-        |server| server.active.into(),
-    ),
-    (
-        "inactive_connections",
-        "Connections in other states.",
-        |server| server.inactive.into(),
-    ),
-    (
-        "persistence_templates",
-        "Persistence templates.",
-        |server| server.persistent.into(),
-    ),
+    ("weight", "Weight; 0 is quiesced.", |server| server.spec.weight.into()),
+    ("active_connections", "Connections in an active state.", |server| server.active.into()),
+    ("inactive_connections", "Connections in other states.", |server| server.inactive.into()),
+    ("persistence_templates", "Persistence templates.", |server| server.persistent.into()),
 ];
 
 fn about(page: &mut Page, status: &Status) {
@@ -103,25 +68,13 @@ fn about(page: &mut Page, status: &Status) {
     page.sample(&[("version", &status.version), ("mode", &status.mode)], 1);
     page.family("switchyard_uptime_seconds", "gauge", "Seconds since start.");
     page.sample(&[], status.uptime);
-    page.family(
-        "switchyard_warnings",
-        "gauge",
-        "Warnings that `dirctl status` shows.",
-    );
+    page.family("switchyard_warnings", "gauge", "Warnings that `dirctl status` shows.");
     page.sample(&[], status.warnings.len());
     page.family("switchyard_services", "gauge", "Virtual services.");
     page.sample(&[], status.services);
-    page.family(
-        "switchyard_connections",
-        "gauge",
-        "Connections in the table.",
-    );
+    page.family("switchyard_connections", "gauge", "Connections in the table.");
     page.sample(&[], status.connections);
-    page.family(
-        "switchyard_verdict_packets_total",
-        "counter",
-        "Packets by what became of them.",
-    );
+    page.family("switchyard_verdict_packets_total", "counter", "Packets by what became of them.");
     for verdict in &status.verdicts {
         page.sample(&[("reason", &verdict.reason)], verdict.packets);
     }
@@ -131,19 +84,9 @@ fn ports(page: &mut Page, status: &Status) {
     type Frames = fn(&super::api::PortView) -> u64;
     let counters: [(&str, &str, Frames); 4] = [
         ("received_frames", "Frames received.", |port| port.received),
-        ("transmitted_frames", "Frames transmitted.", |port| {
-            port.transmitted
-        }),
-        (
-            "receive_dropped_frames",
-            "Frames lost on receive.",
-            |port| port.receive_dropped,
-        ),
-        (
-            "transmit_dropped_frames",
-            "Frames lost on transmit.",
-            |port| port.transmit_dropped,
-        ),
+        ("transmitted_frames", "Frames transmitted.", |port| port.transmitted),
+        ("receive_dropped_frames", "Frames lost on receive.", |port| port.receive_dropped),
+        ("transmit_dropped_frames", "Frames lost on transmit.", |port| port.transmit_dropped),
     ];
     for (name, help, count) in counters {
         page.family(&format!("switchyard_port_{name}_total"), "counter", help);
@@ -207,9 +150,7 @@ impl Page {
 
 /// Label values escape backslash, quote and newline, nothing else.
 fn escape(word: &str) -> String {
-    word.replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
+    word.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]

@@ -71,11 +71,7 @@ pub(super) fn json<T: Serialize>(status: StatusCode, value: &T) -> Reply {
     match serde_json::to_vec(value) {
         Ok(mut text) => {
             text.push(b'\n');
-            reply(
-                status,
-                "application/json",
-                ReplyBody::Whole(Full::from(text)),
-            )
+            reply(status, "application/json", ReplyBody::Whole(Full::from(text)))
         }
         // Our types have string keys and finite numbers only, so this is out of reach; a plain
         // answer is still better than a panic.
@@ -89,11 +85,7 @@ pub(super) fn json<T: Serialize>(status: StatusCode, value: &T) -> Reply {
 
 /// Plain text of some type.
 pub(super) fn text(content_type: &'static str, text: String) -> Reply {
-    reply(
-        StatusCode::OK,
-        content_type,
-        ReplyBody::Whole(Full::from(text)),
-    )
+    reply(StatusCode::OK, content_type, ReplyBody::Whole(Full::from(text)))
 }
 
 /// A refusal without a place.
@@ -104,14 +96,8 @@ pub(super) fn refuse(status: StatusCode, error: RefusalKind, message: String) ->
 /// The path exists, the method does not.
 pub(super) fn wrong_method(path: &str, allowed: &'static str) -> Reply {
     let message = format!("{path} answers to {allowed} only");
-    let mut reply = refuse(
-        StatusCode::METHOD_NOT_ALLOWED,
-        RefusalKind::BadRequest,
-        message,
-    );
-    reply
-        .headers_mut()
-        .insert(ALLOW, HeaderValue::from_static(allowed));
+    let mut reply = refuse(StatusCode::METHOD_NOT_ALLOWED, RefusalKind::BadRequest, message);
+    reply.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     reply
 }
 

@@ -22,22 +22,10 @@ use super::stream::ConnectionStream;
 /// Every path with its method and what it is for. The answer to an unknown path is made of it.
 pub(super) const PATHS: &[(&str, &str, &str)] = &[
     ("GET", "/v1/status", "what the director is and does"),
-    (
-        "GET",
-        "/v1/services",
-        "services with their servers and counters",
-    ),
-    (
-        "POST",
-        "/v1/commands",
-        "changes: a JSON array of commands, carried out in order",
-    ),
+    ("GET", "/v1/services", "services with their servers and counters"),
+    ("POST", "/v1/commands", "changes: a JSON array of commands, carried out in order"),
     ("GET", "/v1/timeouts", "the tcp, tcp_fin and udp timeouts"),
-    (
-        "GET",
-        "/v1/connections",
-        "the connection table, one JSON object per line",
-    ),
+    ("GET", "/v1/connections", "the connection table, one JSON object per line"),
     ("GET", "/metrics", "counters for Prometheus"),
 ];
 
@@ -70,9 +58,8 @@ pub(super) async fn answer(
         }
         "/v1/services" => {
             // Written on the blocking thread as well: there may be thousands.
-            let reply = ask(&shared, |operations| {
-                replies::json(StatusCode::OK, &operations.services())
-            });
+            let reply =
+                ask(&shared, |operations| replies::json(StatusCode::OK, &operations.services()));
             reply.await.unwrap_or_else(failed)
         }
         "/v1/timeouts" => {
@@ -153,10 +140,7 @@ fn carry_out(operations: &dyn Operations, commands: Vec<Command>) -> Reply {
 /// `serde_json` puts line and column at the end of what it says.
 fn bad_json(error: &serde_json::Error) -> Reply {
     let message = format!("the body is not a JSON array of commands: {error}");
-    let refusal = Refusal {
-        error: RefusalKind::BadRequest,
-        message,
-    };
+    let refusal = Refusal { error: RefusalKind::BadRequest, message };
     replies::json(StatusCode::BAD_REQUEST, &refusal)
 }
 
@@ -176,21 +160,13 @@ async fn receive(body: Incoming, limits: &Limits) -> Result<Bytes, Box<Reply>> {
         Ok(Err(error)) => {
             let message = format!("the body broke off: {error}");
             let status = StatusCode::BAD_REQUEST;
-            Err(Box::new(replies::refuse(
-                status,
-                RefusalKind::BadRequest,
-                message,
-            )))
+            Err(Box::new(replies::refuse(status, RefusalKind::BadRequest, message)))
         }
         Err(_) => {
             let seconds = limits.body_time.as_secs();
             let message = format!("the body did not arrive within {seconds} s");
             let status = StatusCode::REQUEST_TIMEOUT;
-            Err(Box::new(replies::refuse(
-                status,
-                RefusalKind::BadRequest,
-                message,
-            )))
+            Err(Box::new(replies::refuse(status, RefusalKind::BadRequest, message)))
         }
     }
 }

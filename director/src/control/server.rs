@@ -62,11 +62,7 @@ pub async fn serve(listener: UnixListener, operations: Arc<dyn Operations>) {
 
 /// [`serve`] with other limits.
 pub async fn serve_within(limits: Limits, listener: UnixListener, operations: Arc<dyn Operations>) {
-    let shared = Arc::new(Shared {
-        operations,
-        limits,
-        turn: Mutex::new(()),
-    });
+    let shared = Arc::new(Shared { operations, limits, turn: Mutex::new(()) });
     let places = Arc::new(Semaphore::new(limits.connections));
     let refusals = Arc::new(Semaphore::new(limits.refusals));
     let mut clients = JoinSet::new();

@@ -48,8 +48,7 @@ pub enum BindError {
 }
 
 fn by(pid: &Option<i32>) -> String {
-    pid.map(|pid| format!(" (process {pid})"))
-        .unwrap_or_default()
+    pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
 }
 
 /// The socket's name in the file system. Dropping it removes the name, unless somebody else has
@@ -92,10 +91,7 @@ pub fn bind(path: &Path) -> Result<(UnixListener, SocketFile), BindError> {
         let path = at.to_path_buf();
         move |error| BindError::System { step, path, error }
     };
-    if let Some(directory) = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-    {
+    if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         fs::create_dir_all(directory).map_err(system("create the directory", directory))?;
     }
     refuse_if_taken(path)?;
@@ -115,11 +111,8 @@ pub fn bind(path: &Path) -> Result<(UnixListener, SocketFile), BindError> {
         .and_then(|()| fs::symlink_metadata(path));
     match placed {
         Ok(found) => {
-            let file = SocketFile {
-                path: path.to_path_buf(),
-                device: found.dev(),
-                inode: found.ino(),
-            };
+            let file =
+                SocketFile { path: path.to_path_buf(), device: found.dev(), inode: found.ino() };
             Ok((listener, file))
         }
         Err(error) => {
@@ -136,11 +129,7 @@ fn refuse_if_taken(path: &Path) -> Result<(), BindError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => {
             let step = "look at";
-            return Err(BindError::System {
-                step,
-                path: path_buf(),
-                error,
-            });
+            return Err(BindError::System { step, path: path_buf(), error });
         }
         Ok(found) if !found.file_type().is_socket() => {
             return Err(BindError::NotASocket { path: path_buf() });
@@ -148,32 +137,22 @@ fn refuse_if_taken(path: &Path) -> Result<(), BindError> {
         Ok(_) => {}
     }
     match UnixStream::connect(path) {
-        Ok(stream) => Err(BindError::InUse {
-            path: path_buf(),
-            pid: peer(&stream),
-        }),
+        Ok(stream) => Err(BindError::InUse { path: path_buf(), pid: peer(&stream) }),
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
         // The other one went away between our two looks.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         // Its backlog is full: alive, and busy.
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(BindError::InUse {
-            path: path_buf(),
-            pid: None,
-        }),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            Err(BindError::InUse { path: path_buf(), pid: None })
+        }
         Err(error) => {
             let step = "find out whether a director lives behind";
-            Err(BindError::System {
-                step,
-                path: path_buf(),
-                error,
-            })
+            Err(BindError::System { step, path: path_buf(), error })
         }
     }
 }
 
 fn peer(stream: &UnixStream) -> Option<i32> {
     let credentials = nix::sys::socket::sockopt::PeerCredentials;
-    nix::sys::socket::getsockopt(stream, credentials)
-        .ok()
-        .map(|peer| peer.pid())
+    nix::sys::socket::getsockopt(stream, credentials).ok().map(|peer| peer.pid())
 }

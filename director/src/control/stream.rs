@@ -37,10 +37,7 @@ enum State {
 
 impl ConnectionStream {
     pub(super) fn new(operations: Arc<dyn Operations>) -> ConnectionStream {
-        ConnectionStream {
-            operations,
-            state: State::Between(0),
-        }
+        ConnectionStream { operations, state: State::Between(0) }
     }
 
     /// The next frame; `None` at the end of the table.

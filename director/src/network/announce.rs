@@ -29,6 +29,9 @@ const LEAST_PAYLOAD: usize = 46;
 /// and target are both the VIP, which every host takes), for IPv6 an unsolicited neighbour
 /// advertisement with override to all nodes (RFC 4861 §7.2.6). With `vlan` it is tagged with that
 /// id, to be sent on the interface below.
+///
+/// Send it several times, at once and again after a few seconds: nothing confirms it, and the first
+/// frames of an interface that has just come up are lost.
 pub fn announcement(mac: [u8; 6], vip: IpAddr, vlan: Option<u16>) -> Vec<u8> {
     let (to, ethertype, payload) = match vip {
         IpAddr::V4(v4) => (BROADCAST, ETHERTYPE_ARP, arp(mac, v4)),
@@ -81,9 +84,7 @@ fn advertisement(mac: [u8; 6], vip: Ipv6Addr) -> Vec<u8> {
 /// ICMPv6 checksum over pseudo-header and message (RFC 4443 §2.3), for this file's even lengths.
 fn checksum(source: Ipv6Addr, destination: Ipv6Addr, message: &[u8]) -> u16 {
     let pseudo = [message.len() as u16, u16::from(ICMPV6)];
-    let words = message
-        .chunks_exact(2)
-        .map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+    let words = message.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
     let sum: u32 = source
         .segments()
         .into_iter()
@@ -131,10 +132,7 @@ mod tests {
         let vip = "2001:db8::10".parse().unwrap();
         let frame = announcement(MAC, vip, None);
         let ethernet = EthernetPacket::new(&frame).unwrap();
-        assert_eq!(
-            ethernet.get_destination().octets(),
-            [0x33, 0x33, 0, 0, 0, 1]
-        );
+        assert_eq!(ethernet.get_destination().octets(), [0x33, 0x33, 0, 0, 0, 1]);
         let packet = Ipv6Packet::new(ethernet.payload()).unwrap();
         assert_eq!(packet.get_hop_limit(), 255);
         assert_eq!(packet.get_payload_length(), 32);

@@ -19,11 +19,8 @@ use super::{Network, messages, routes};
 const ATTEMPTS: u32 = 5;
 
 /// The policy rules that every namespace starts with: (priority, table).
-const DEFAULT_RULES: [(u32, u32); 3] = [
-    (0, routes::LOCAL),
-    (32_766, routes::MAIN),
-    (32_767, routes::DEFAULT),
-];
+const DEFAULT_RULES: [(u32, u32); 3] =
+    [(0, routes::LOCAL), (32_766, routes::MAIN), (32_767, routes::DEFAULT)];
 
 /// The network as it is now.
 pub(super) async fn network(handle: &Handle) -> Result<Network, Error> {

@@ -8,7 +8,6 @@
 //! The subscription comes before the first reading, so nothing falls between the two; what is told
 //! twice changes nothing. Two sockets: answers must not wait behind a flood of notifications.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,7 +24,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 use super::change::{Effect, Freshness};
 use super::resolver::{Requests, Resolver};
-use super::{Network, dump, messages};
+use super::{Network, NetworkError, dump, messages};
 
 const GROUPS: &[MulticastGroup] = &[
     MulticastGroup::Link,
@@ -50,38 +49,6 @@ const KEEP: Duration = Duration::from_secs(2);
 /// and `net.core.rmem_max`; an overrun costs a reading of everything.
 const RECEIVE_BUFFER: u32 = 4 << 20;
 
-/// What can go wrong between the director and the kernel's network tables.
-#[derive(Debug, thiserror::Error)]
-pub enum NetworkError {
-    /// No netlink socket.
-    #[error(
-        "cannot open a netlink socket ({0}): raise the limit of open files, and allow AF_NETLINK \
-         where the service is confined (RestrictAddressFamilies of its systemd unit)"
-    )]
-    Open(#[source] io::Error),
-    /// The kernel does not answer, or not what was asked for.
-    #[error("cannot read the kernel's network tables over netlink: {0}")]
-    Read(#[source] rtnetlink::Error),
-    /// An address cannot be put on an interface.
-    #[error(
-        "cannot put {address} on {interface} ({source}): run the director with CAP_NET_ADMIN, or \
-         set own_addresses = false and add the address by other means"
-    )]
-    Address {
-        /// The address.
-        address: std::net::IpAddr,
-        /// Name of the interface.
-        interface: String,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// An interface that the configuration names does not exist.
-    #[error(
-        "there is no interface {0}: correct interfaces in the configuration; `ip link` lists them"
-    )]
-    NoInterface(String),
-}
-
 /// Keeps a [`Network`] up to date as long as it lives.
 #[derive(Debug)]
 pub struct Follower {
@@ -99,9 +66,7 @@ impl Follower {
     /// When the kernel cannot be spoken to over netlink.
     pub async fn start() -> Result<(Follower, Arc<ArcSwap<Network>>), NetworkError> {
         let sockets = Sockets::open()?;
-        let network = dump::network(&sockets.handle)
-            .await
-            .map_err(NetworkError::Read)?;
+        let network = dump::network(&sockets.handle).await.map_err(NetworkError::Read)?;
         tracing::info!("following the kernel's network: {}", network.size());
         if let Ok(foreign @ 1..) = dump::foreign_rules(&sockets.handle).await {
             tracing::warn!(
@@ -123,11 +88,7 @@ impl Follower {
             read: Instant::now(),
         };
         let task = tokio::spawn(following.run());
-        let follower = Follower {
-            resolver,
-            published,
-            task,
-        };
+        let follower = Follower { resolver, published, task };
         Ok((follower, current))
     }
 

@@ -31,10 +31,8 @@ pub(super) fn change(message: &RouteNetlinkMessage, flags: u16) -> Option<Change
         }
         RouteNetlinkMessage::NewAddress(message) => address(message).map(Change::Address),
         RouteNetlinkMessage::DelAddress(message) => address(message).map(Change::AddressGone),
-        RouteNetlinkMessage::NewRoute(message) => route(message).map(|route| Change::Route {
-            route,
-            replaces: flags & NLM_F_REPLACE != 0,
-        }),
+        RouteNetlinkMessage::NewRoute(message) => route(message)
+            .map(|route| Change::Route { route, replaces: flags & NLM_F_REPLACE != 0 }),
         RouteNetlinkMessage::DelRoute(message) => route(message).map(Change::RouteGone),
         RouteNetlinkMessage::NewNeighbour(message) => neighbour(message).map(Change::Neighbour),
         RouteNetlinkMessage::DelNeighbour(message) => neighbour(message)
@@ -104,9 +102,8 @@ fn address(message: &AddressMessage) -> Option<Address> {
             _ => {}
         }
     }
-    let flags = flags.unwrap_or(AddressFlags::from_bits_retain(u32::from(
-        message.header.flags.bits(),
-    )));
+    let flags =
+        flags.unwrap_or(AddressFlags::from_bits_retain(u32::from(message.header.flags.bits())));
     let address = local.or(peer)?;
     let subnet = IpNet::new(peer.unwrap_or(address), message.header.prefix_len).ok()?;
     Some(Address {
@@ -149,12 +146,8 @@ fn route(message: &RouteMessage) -> Option<KernelRoute> {
         scope: header.scope.into(),
     };
     let dead = RouteFlags::Dead.bits();
-    let mut single = Hop {
-        interface: 0,
-        gateway: None,
-        weight: 1,
-        dead: header.flags.bits() & dead != 0,
-    };
+    let mut single =
+        Hop { interface: 0, gateway: None, weight: 1, dead: header.flags.bits() & dead != 0 };
     for attribute in &message.attributes {
         match attribute {
             RouteAttribute::Table(table) => route.table = *table,

@@ -13,6 +13,7 @@ mod addresses;
 mod announce;
 mod change;
 mod dump;
+mod error;
 mod follower;
 mod messages;
 mod neighbours;
@@ -31,7 +32,8 @@ pub use announce::announcement;
 pub use change::{
     Address, Change, Effect, Freshness, Hop, Interface, KernelRoute, Neighbour, RouteKind,
 };
-pub use follower::{Follower, NetworkError};
+pub use error::NetworkError;
+pub use follower::Follower;
 pub use own_addresses::OwnAddresses;
 pub use resolver::Resolver;
 
@@ -130,10 +132,9 @@ impl Network {
         };
         let interface = self.interface(hop.interface)?;
         let next = hop.gateway.unwrap_or(destination);
-        let source = route.source.or_else(|| {
-            self.addresses
-                .source(hop.interface, destination, next, route.scope)
-        });
+        let source = route
+            .source
+            .or_else(|| self.addresses.source(hop.interface, destination, next, route.scope));
         Some(Route {
             interface: hop.interface,
             gateway: hop.gateway,

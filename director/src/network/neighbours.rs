@@ -30,10 +30,7 @@ impl Neighbours {
     /// Puts an entry in or changes it. The kernel changes states all the time; only a change of the
     /// usable Ethernet address is one that a packet would notice.
     pub(super) fn add(&mut self, neighbour: Neighbour) -> Effect {
-        let entry = Entry {
-            mac: neighbour.mac,
-            freshness: neighbour.freshness,
-        };
+        let entry = Entry { mac: neighbour.mac, freshness: neighbour.freshness };
         let key = (neighbour.interface, neighbour.address);
         let before = self.entries.insert(key, entry).and_then(Entry::usable);
         visible(before != entry.usable())
@@ -57,9 +54,7 @@ impl Neighbours {
 
     /// How sure the kernel is of a neighbour.
     pub(super) fn freshness(&self, interface: u32, address: IpAddr) -> Freshness {
-        self.entries
-            .get(&(interface, address))
-            .map_or(Freshness::Unknown, |entry| entry.freshness)
+        self.entries.get(&(interface, address)).map_or(Freshness::Unknown, |entry| entry.freshness)
     }
 
     /// How many entries there are.
@@ -69,9 +64,5 @@ impl Neighbours {
 }
 
 fn visible(changed: bool) -> Effect {
-    if changed {
-        Effect::Visible
-    } else {
-        Effect::Invisible
-    }
+    if changed { Effect::Visible } else { Effect::Invisible }
 }

@@ -47,10 +47,7 @@ impl OwnAddresses {
             socket.connect(&SocketAddr::new(0, 0))?;
             Ok(socket)
         };
-        Ok(OwnAddresses {
-            socket: open().map_err(NetworkError::Open)?,
-            added: Vec::new(),
-        })
+        Ok(OwnAddresses { socket: open().map_err(NetworkError::Open)?, added: Vec::new() })
     }
 
     /// Puts those of `vips` on an interface that this machine does not have yet, and takes those of
@@ -83,10 +80,8 @@ impl OwnAddresses {
             if self.added.iter().any(|(_, address)| address == vip) {
                 continue;
             }
-            let there: Vec<&Address> = network
-                .addresses()
-                .filter(|known| known.address == *vip)
-                .collect();
+            let there: Vec<&Address> =
+                network.addresses().filter(|known| known.address == *vip).collect();
             if let Some(known) = there.first() {
                 if known.protocol == MARK && known.subnet.prefix_len() == full_length(*vip) {
                     self.added.push((known.interface, *vip));
@@ -127,9 +122,8 @@ impl OwnAddresses {
     }
 
     fn remove(&mut self, which: impl Fn(IpAddr) -> bool) {
-        let (gone, kept) = std::mem::take(&mut self.added)
-            .into_iter()
-            .partition(|(_, address)| which(*address));
+        let (gone, kept) =
+            std::mem::take(&mut self.added).into_iter().partition(|(_, address)| which(*address));
         self.added = kept;
         let gone: Vec<(u32, IpAddr)> = gone;
         for (interface, address) in gone {
@@ -148,10 +142,7 @@ impl OwnAddresses {
     /// Adds or deletes, and waits for the kernel's word.
     fn exchange(&self, message: AddressMessage, add: bool) -> io::Result<()> {
         let (inner, flags) = if add {
-            (
-                RouteNetlinkMessage::NewAddress(message),
-                NLM_F_CREATE | NLM_F_EXCL,
-            )
+            (RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
         } else {
             (RouteNetlinkMessage::DelAddress(message), 0)
         };
@@ -184,11 +175,7 @@ fn home<'a>(network: &Network, interfaces: &[&'a Interface], vip: IpAddr) -> Opt
             .addresses()
             .any(|known| known.interface == interface.index && known.subnet.contains(&vip))
     };
-    interfaces
-        .iter()
-        .find(holds)
-        .or(interfaces.first())
-        .copied()
+    interfaces.iter().find(holds).or(interfaces.first()).copied()
 }
 
 fn full_length(address: IpAddr) -> u8 {
@@ -209,9 +196,7 @@ fn message(interface: u32, address: IpAddr) -> AddressMessage {
             flags |= AddressFlags::Nodad;
             let mut lifetime = CacheInfo::default();
             lifetime.ifa_valid = u32::MAX;
-            message
-                .attributes
-                .push(AddressAttribute::CacheInfo(lifetime));
+            message.attributes.push(AddressAttribute::CacheInfo(lifetime));
             AddressFamily::Inet6
         }
     };

@@ -18,10 +18,7 @@ pub(super) struct PrefixMap<T> {
 
 impl<T> Default for PrefixMap<T> {
     fn default() -> PrefixMap<T> {
-        PrefixMap {
-            values: HashMap::default(),
-            lengths: Vec::new(),
-        }
+        PrefixMap { values: HashMap::default(), lengths: Vec::new() }
     }
 }
 
@@ -67,10 +64,7 @@ impl<T> PrefixMap<T> {
     {
         let key = (length, mask(address, length));
         if !self.values.contains_key(&key) {
-            match self
-                .lengths
-                .binary_search_by(|(known, _)| length.cmp(known))
-            {
+            match self.lengths.binary_search_by(|(known, _)| length.cmp(known)) {
                 Ok(place) => self.lengths[place].1 += 1,
                 Err(place) => self.lengths.insert(place, (length, 1)),
             }
@@ -81,10 +75,7 @@ impl<T> PrefixMap<T> {
     /// Takes a prefix out.
     pub(super) fn remove(&mut self, address: u128, length: u8) -> Option<T> {
         let value = self.values.remove(&(length, mask(address, length)))?;
-        if let Ok(place) = self
-            .lengths
-            .binary_search_by(|(known, _)| length.cmp(known))
-        {
+        if let Ok(place) = self.lengths.binary_search_by(|(known, _)| length.cmp(known)) {
             self.lengths[place].1 -= 1;
             if self.lengths[place].1 == 0 {
                 self.lengths.remove(place);
@@ -112,10 +103,7 @@ mod tests {
         assert_eq!(mask(u128::MAX, 0), 0);
         assert_eq!(mask(u128::MAX, 128), u128::MAX);
         assert_eq!(mask(u128::MAX, 255), u128::MAX);
-        assert_eq!(
-            mask(bits([10, 1, 2, 3].into()), 8),
-            bits([10, 0, 0, 0].into())
-        );
+        assert_eq!(mask(bits([10, 1, 2, 3].into()), 8), bits([10, 0, 0, 0].into()));
     }
 
     /// Few distinct addresses, so that prefixes nest and collide.

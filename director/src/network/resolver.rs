@@ -39,6 +39,8 @@ pub(super) struct Requests {
     pub(super) queue: mpsc::Receiver<Neighbour>,
     kept: Arc<ArcSwap<Vec<Neighbour>>>,
     asked: Asked,
+    /// Whether the operator has been told that asking is forbidden.
+    forbidden: bool,
 }
 
 impl Resolver {
@@ -58,12 +60,9 @@ impl Resolver {
     pub(super) fn new() -> (Resolver, Requests) {
         let (requests, queue) = mpsc::channel(QUEUE);
         let kept = Arc::new(ArcSwap::default());
-        let resolver = Resolver {
-            requests,
-            kept: Arc::clone(&kept),
-        };
-        let asked = Asked::default();
-        (resolver, Requests { queue, kept, asked })
+        let resolver = Resolver { requests, kept: Arc::clone(&kept) };
+        let requests = Requests { queue, kept, asked: Asked::default(), forbidden: false };
+        (resolver, requests)
     }
 }
 
@@ -87,11 +86,26 @@ impl Requests {
             .replace()
             .execute()
             .await;
-        if let Err(error) = asked {
+        match asked {
+            Ok(()) => {}
+            Err(error) if is_forbidden(&error) && !self.forbidden => {
+                self.forbidden = true;
+                tracing::warn!(
+                    "not allowed to ask the kernel for neighbours: run the director with CAP_NET_ADMIN, or \
+                     servers are reached only when the kernel happens to know their Ethernet address"
+                );
+            }
             // An interface that has just gone, or a full table: the next packet asks again.
-            tracing::debug!(interface, %address, %error, "the kernel refuses to resolve a neighbour");
+            Err(error) => {
+                tracing::debug!(interface, %address, %error, "the kernel refuses to resolve a neighbour");
+            }
         }
     }
+}
+
+fn is_forbidden(error: &rtnetlink::Error) -> bool {
+    const EPERM: i32 = 1;
+    matches!(error, rtnetlink::Error::NetlinkError(error) if error.raw_code() == -EPERM)
 }
 
 /// When each neighbour was last asked for.
@@ -139,9 +153,7 @@ mod tests {
         let mut asked = Asked::default();
         let start = Instant::now();
         let neighbour = |n: u32| (2, std::net::Ipv4Addr::from_bits(n).into());
-        let admitted = (0..5000)
-            .filter(|n| asked.admits(neighbour(*n), start))
-            .count();
+        let admitted = (0..5000).filter(|n| asked.admits(neighbour(*n), start)).count();
         assert_eq!(admitted, MOST_ASKED);
         assert!(asked.admits(neighbour(6000), start + PATIENCE));
         assert_eq!(asked.at.len(), 1);
@@ -150,9 +162,7 @@ mod tests {
     #[test]
     fn a_full_queue_is_refused_and_never_blocks_a_worker() {
         let (resolver, _requests) = Resolver::new();
-        let accepted = (0..2 * QUEUE)
-            .filter(|_| resolver.request(2, [10, 0, 0, 1].into()))
-            .count();
+        let accepted = (0..2 * QUEUE).filter(|_| resolver.request(2, [10, 0, 0, 1].into())).count();
         assert_eq!(accepted, QUEUE);
     }
 }

@@ -54,11 +54,7 @@ impl RouteTables {
         // in; IPv6 asks one table after the other.
         let main_first = destination.is_ipv4()
             && matches!((&local, &main), (Some((local, _)), Some((main, _))) if main > local);
-        let order = if main_first {
-            [main, local]
-        } else {
-            [local, main]
-        };
+        let order = if main_first { [main, local] } else { [local, main] };
         order
             .into_iter()
             .flatten()
@@ -69,10 +65,7 @@ impl RouteTables {
 
     /// Puts a route in.
     pub(super) fn add(&mut self, route: KernelRoute, replaces: bool) -> Effect {
-        let (address, length) = (
-            bits(route.destination.addr()),
-            route.destination.prefix_len(),
-        );
+        let (address, length) = (bits(route.destination.addr()), route.destination.prefix_len());
         let Some(table) = self.table(&route) else {
             return Effect::Invisible;
         };
@@ -80,9 +73,8 @@ impl RouteTables {
         if routes.contains(&route) {
             return Effect::Invisible;
         }
-        let same: Vec<usize> = (0..routes.len())
-            .filter(|place| routes[*place].priority == route.priority)
-            .collect();
+        let same: Vec<usize> =
+            (0..routes.len()).filter(|place| routes[*place].priority == route.priority).collect();
         match (same.as_slice(), replaces) {
             (&[place], true) => routes[place] = route,
             ([], _) => insert(routes, route),
@@ -98,10 +90,7 @@ impl RouteTables {
 
     /// Puts a route in behind those of its prefix and priority: the order of a dump.
     pub(super) fn append(&mut self, route: KernelRoute) {
-        let (address, length) = (
-            bits(route.destination.addr()),
-            route.destination.prefix_len(),
-        );
+        let (address, length) = (bits(route.destination.addr()), route.destination.prefix_len());
         if let Some(table) = self.table(&route) {
             insert(table.entry(address, length), route);
         }
@@ -109,10 +98,7 @@ impl RouteTables {
 
     /// Takes a route out.
     pub(super) fn remove(&mut self, route: &KernelRoute) -> Effect {
-        let (address, length) = (
-            bits(route.destination.addr()),
-            route.destination.prefix_len(),
-        );
+        let (address, length) = (bits(route.destination.addr()), route.destination.prefix_len());
         let Some(table) = self.table(route) else {
             return Effect::Invisible;
         };
@@ -145,11 +131,7 @@ impl RouteTables {
     }
 
     fn family(&self, address: IpAddr) -> &Family {
-        if address.is_ipv4() {
-            &self.v4
-        } else {
-            &self.v6
-        }
+        if address.is_ipv4() { &self.v4 } else { &self.v6 }
     }
 
     fn table(&mut self, route: &KernelRoute) -> Option<&mut PrefixMap<Routes>> {
@@ -177,9 +159,7 @@ fn find_in<'a>(
     bits: u128,
     usable: &impl Fn(&Hop) -> bool,
 ) -> Option<(u8, &'a KernelRoute)> {
-    table.find(bits, |routes| {
-        routes.iter().find(|route| answers(route, usable))
-    })
+    table.find(bits, |routes| routes.iter().find(|route| answers(route, usable)))
 }
 
 /// What a route means for a destination; `None` sends the look-up on to the next table.

@@ -40,13 +40,10 @@ const HOUSEKEEPING: Duration = Duration::from_secs(1);
 pub async fn run(path: PathBuf) -> Result<()> {
     let config = config::load(&path)?;
     if config.mode == Mode::Nlb {
-        bail!(
-            "{}: mode = \"nlb\" is not built yet; mode = \"dispatcher\" is",
-            path.display()
-        );
+        bail!("{}: mode = \"nlb\" is not built yet; mode = \"dispatcher\" is", path.display());
     }
     let epoch = Instant::now();
-    let (listener, socket) = control::bind(&config.control)?;
+    let (listener, socket) = control::socket::bind(&config.control)?;
     let _locks = lock::interfaces(&config.interfaces)?;
     let (follower, network) =
         Follower::start().await.context("cannot follow the kernel's network tables")?;
@@ -80,9 +77,18 @@ pub async fn run(path: PathBuf) -> Result<()> {
         config.control.display()
     );
 
-    let outcome =
-        serve(&mut opened, &table, &mut addresses, &network, &follower, &workers, &director, epoch, config)
-            .await;
+    let outcome = serve(
+        &mut opened,
+        &table,
+        &mut addresses,
+        &network,
+        &follower,
+        &workers,
+        &director,
+        epoch,
+        config,
+    )
+    .await;
 
     // The kernel gets the traffic back first, then everything else is put away.
     opened.detach();
@@ -240,8 +246,7 @@ fn pin(index: usize) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut set = nix::sched::CpuSet::new();
     if set.set(index % cores).is_ok()
-        && let Err(errno) =
-            nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set)
+        && let Err(errno) = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set)
     {
         warn!("worker {index} is not pinned to a core: {errno}");
     }

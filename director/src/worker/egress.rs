@@ -68,13 +68,12 @@ impl Worker {
         }
         ethernet::set_addresses(packet.bytes_mut(), link.destination, link.source);
         let shift = headers.l3.wrapping_sub(before);
-        let partial = partial
-            .map(|partial| Partial { start: partial.start.wrapping_add(shift), ..partial });
+        let partial =
+            partial.map(|partial| Partial { start: partial.start.wrapping_add(shift), ..partial });
         let left = match partial {
-            Some(partial) if port.completes_checksums() => Some(PartialChecksum {
-                start: partial.start as u16,
-                offset: partial.offset as u16,
-            }),
+            Some(partial) if port.completes_checksums() => {
+                Some(PartialChecksum { start: partial.start as u16, offset: partial.offset as u16 })
+            }
             Some(partial) => {
                 checksum::complete(packet.bytes_mut(), partial, headers.end);
                 None

@@ -257,7 +257,3 @@ impl Worker {
         }
     }
 }
-
-
-#[cfg(test)]
-mod tests;

@@ -93,11 +93,8 @@ impl KernelRoutes {
             Some((parent, tag)) => (parent, Some(tag)),
             None => (path.interface, None),
         };
-        let port = self
-            .interfaces
-            .iter()
-            .position(|&index| index == device)
-            .ok_or(NoLink::NoPort)?;
+        let port =
+            self.interfaces.iter().position(|&index| index == device).ok_or(NoLink::NoPort)?;
         let Some(destination) = self.current.neighbour(path.interface, path.next_hop) else {
             self.resolver.request(path.interface, path.next_hop);
             return Err(NoLink::Unresolved);

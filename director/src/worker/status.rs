@@ -1,7 +1,7 @@
 //! What a worker tells of itself, read by the control plane at any time.
 
-use std::sync::{Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
 use netio::{Pool, PortCounters};
 

@@ -55,8 +55,8 @@ fn update(remainder: u32, bytes: &[u8]) -> u32 {
     remainder
 }
 
-/// CRC32c of an SCTP packet (common header and chunks, no IP header), its checksum field counted as 0.
-/// Of something shorter than the common header: the CRC of what is there.
+/// CRC32c of an SCTP packet (common header and chunks, no IP header), its checksum field counted as
+/// 0. Of something shorter than the common header: the CRC of what is there.
 pub fn sctp(packet: &[u8]) -> u32 {
     let mut remainder = !0;
     if let Some((ports_and_tag, rest)) = packet.split_at_checked(wire::CHECKSUM)
@@ -71,10 +71,10 @@ pub fn sctp(packet: &[u8]) -> u32 {
     !remainder
 }
 
-/// Completes the checksum of a whole SCTP packet whose sender left it to hardware. Linux leaves a 0 then
-/// (`sctp_packet_pack`), which an honest checksum is once in 2^32, and is again when computed. AF_XDP's TX
-/// metadata cannot ask for a CRC, so this must be done here. True when the field was 0 and has
-/// been filled.
+/// Completes the checksum of a whole SCTP packet whose sender left it to hardware. Linux leaves a 0
+/// then (`sctp_packet_pack`), which an honest checksum is once in 2^32, and is again when computed.
+/// AF_XDP's TX metadata cannot ask for a CRC, so this must be done here. True when the field was 0
+/// and has been filled.
 pub fn complete_sctp(frame: &mut [u8], headers: &Headers) -> bool {
     if headers.protocol != protocol::SCTP || headers.fragment != Fragment::Whole {
         return false;

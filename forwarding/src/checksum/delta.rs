@@ -17,7 +17,8 @@ use super::Sum;
 #[must_use = "the checksum has not been changed yet"]
 pub struct Delta(Sum);
 
-// Equation 3 of RFC 1624: HC' = ~(~HC + ~m + m'). The sum here is the "~m + m'" of all replaced words.
+// Equation 3 of RFC 1624: HC' = ~(~HC + ~m + m'). The sum here is the "~m + m'" of all replaced
+// words.
 impl Delta {
     /// A 16-bit field at an even place was replaced.
     #[inline]
@@ -53,8 +54,8 @@ impl Delta {
         self.u16(old.folded(), new.folded())
     }
 
-    /// The checksum after the change. If `checksum` was right so is this one, bit for bit the same as
-    /// computed in full.
+    /// The checksum after the change. If `checksum` was right so is this one, bit for bit the same
+    /// as computed in full.
     #[inline]
     #[must_use]
     pub fn apply(self, checksum: u16) -> u16 {

@@ -1,5 +1,5 @@
-//! Checksums: the Internet checksum in full ([`Sum`], RFC 1071) and as an update ([`Delta`], RFC 1624),
-//! sums that a sender left to hardware ([`Partial`]), and SCTP's CRC32c.
+//! Checksums: the Internet checksum in full ([`Sum`], RFC 1071) and as an update ([`Delta`], RFC
+//! 1624), sums that a sender left to hardware ([`Partial`]), and SCTP's CRC32c.
 //!
 //! Knows sums. Must not know why a header changes: [`nat`](crate::nat) and the others do.
 //!

@@ -51,8 +51,8 @@ pub fn partial(frame: &[u8], headers: &Headers) -> Option<Partial> {
     (stored == headers.pseudo_header().folded()).then_some(Partial { start: headers.l4, offset })
 }
 
-/// Completes a partial checksum in software over `frame[partial.start..end]`; `end` is one past
-/// the last byte of the IP packet. A UDP sum of 0 is written as 0xffff. Places outside the frame change
+/// Completes a partial checksum in software over `frame[partial.start..end]`; `end` is one past the
+/// last byte of the IP packet. A UDP sum of 0 is written as 0xffff. Places outside the frame change
 /// nothing.
 pub fn complete(frame: &mut [u8], partial: Partial, end: usize) {
     let Some(covered) = frame.get_mut(partial.start..end) else {
@@ -64,7 +64,8 @@ pub fn complete(frame: &mut [u8], partial: Partial, end: usize) {
     }
 }
 
-/// The checksum over transport header and data whose field, at `offset`, holds the pseudo-header sum.
+/// The checksum over transport header and data whose field, at `offset`, holds the pseudo-header
+/// sum.
 pub(crate) fn completed(covered: &[u8], offset: usize) -> u16 {
     match Sum::default().bytes(covered).checksum() {
         0 if offset == udp::CHECKSUM => 0xffff,

@@ -36,11 +36,18 @@ impl Sum {
             let word = u64::from_ne_bytes(*chunk);
             sum += (word & 0xffff_ffff) + (word >> 32);
         }
-        if !tail.is_empty() {
-            let mut last = [0; 8];
-            last[..tail.len()].copy_from_slice(tail);
-            let word = u64::from_ne_bytes(last);
-            sum += (word & 0xffff_ffff) + (word >> 32);
+        // By halves, not through a zeroed buffer: headers are short and the copy would be a call.
+        let mut tail = tail;
+        if let Some((word, rest)) = tail.split_first_chunk() {
+            sum += u64::from(u32::from_ne_bytes(*word));
+            tail = rest;
+        }
+        if let Some((word, rest)) = tail.split_first_chunk() {
+            sum += u64::from(u16::from_ne_bytes(*word));
+            tail = rest;
+        }
+        if let [last] = tail {
+            sum += u64::from(u16::from_ne_bytes([*last, 0]));
         }
         self.word(u32::from(u16::from_be(fold(sum))))
     }
@@ -86,8 +93,8 @@ fn fold(sum: u64) -> u16 {
     sum as u16
 }
 
-/// The sum over the pseudo header of TCP, UDP or ICMPv6: of IPv4 as in RFC 9293 section 3.1, of IPv6 as
-/// in RFC 8200 section 8.1. `length` is that of transport header and data, in bytes.
+/// The sum over the pseudo header of TCP, UDP or ICMPv6: of IPv4 as in RFC 9293 section 3.1, of
+/// IPv6 as in RFC 8200 section 8.1. `length` is that of transport header and data, in bytes.
 #[inline]
 pub fn pseudo_header(source: IpAddr, destination: IpAddr, protocol: u8, length: u32) -> Sum {
     Sum::default().address(source).address(destination).word(u32::from(protocol)).word(length)

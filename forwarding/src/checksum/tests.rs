@@ -17,12 +17,8 @@ fn field(spec: &Spec) -> usize {
 /// Makes the frame what a local sender with offload leaves.
 fn make_partial(spec: &Spec, frame: &mut [u8]) {
     let length = frame.len() - spec.padding - spec.l4();
-    let sum = pseudo_header(
-        spec.source.ip(),
-        spec.destination.ip(),
-        spec.protocol(),
-        length as u32,
-    );
+    let sum =
+        pseudo_header(spec.source.ip(), spec.destination.ip(), spec.protocol(), length as u32);
     frame[field(spec)..][..2].copy_from_slice(&sum.folded().to_be_bytes());
 }
 
@@ -84,8 +80,8 @@ proptest! {
 
     #[test]
     fn completing_a_packet_taken_for_partial_by_chance_changes_nothing(spec in specs(), word: u16) {
-        // Every checksum that equals the pseudo-header sum by chance is one over a packet whose rest sums
-        // to 0xffff: make such packets, by choosing the last word.
+        // Every checksum that equals the pseudo-header sum by chance is one over a packet whose
+        // rest sums to 0xffff: make such packets, by choosing the last word.
         let mut spec = Spec { transport: Transport::Tcp, ..spec };
         spec.payload = word.to_be_bytes().to_vec();
         spec.payload.extend([0, 0]);
@@ -98,7 +94,8 @@ proptest! {
         let field = field(&spec);
         let checksum = u16::from_be_bytes(completed[field..][..2].try_into().unwrap());
         let pseudo = headers.pseudo_header().folded();
-        // The last word takes up the difference, so that the right checksum is the pseudo-header sum.
+        // The last word takes up the difference, so that the right checksum is the pseudo-header
+        // sum.
         let delta = Delta::default().u16(!checksum, !pseudo);
         let last = headers.end - 2;
         let value = !delta.apply(0xffff);
@@ -188,13 +185,9 @@ fn udp_with_bytes_behind_its_datagram_is_not_partial() {
 #[test]
 fn completing_outside_the_frame_changes_nothing() {
     let mut frame = [1; 20];
-    for (start, offset, end) in [
-        (0, 19, 20),
-        (21, 0, 22),
-        (5, 2, 4),
-        (0, 2, 21),
-        (usize::MAX, 6, 20),
-    ] {
+    for (start, offset, end) in
+        [(0, 19, 20), (21, 0, 22), (5, 2, 4), (0, 2, 21), (usize::MAX, 6, 20)]
+    {
         complete(&mut frame, Partial { start, offset }, end);
     }
     assert_eq!(frame, [1; 20]);

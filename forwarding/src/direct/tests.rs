@@ -23,10 +23,7 @@ proptest! {
 fn a_packet_on_its_last_hop_is_refused_unchanged() {
     for source in ["10.0.0.1:1", "[fd00::1]:1"] {
         for ttl in [0, 1] {
-            let spec = Spec {
-                ttl,
-                ..Spec::new(Transport::Tcp, source, source)
-            };
+            let spec = Spec { ttl, ..Spec::new(Transport::Tcp, source, source) };
             let mut frame = spec.build();
             let mut headers = parse(&frame).unwrap();
             assert!(!decrement_ttl(&mut frame, &mut headers));

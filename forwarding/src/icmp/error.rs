@@ -31,15 +31,15 @@ pub enum Error {
 
 /// Writes into `reply` a whole Ethernet frame with the error about `frame`, from `source` to the
 /// sender of `frame` (MAC addresses swapped, VLAN tag kept). IPv4 quotes as much as fits 576 bytes
-/// (RFC 1812), IPv6 as much as fits 1280. `partial` says that the quoted checksum is incomplete; it is
-/// completed in the quote. Returns the headers of the reply, or `None` when no error may be sent:
-/// about an ICMP error, a later fragment, a broadcast, multicast or unspecified source, a packet to a
-/// broadcast or multicast address (unless it is too big and IPv6); nor when `reply` has no room, or
-/// `source` is of the other family.
+/// (RFC 1812), IPv6 as much as fits 1280. `partial` says that the quoted checksum is incomplete; it
+/// is completed in the quote. Returns the headers of the reply, or `None` when no error may be
+/// sent: about an ICMP error, a later fragment, a broadcast, multicast or unspecified source, a
+/// packet to a broadcast or multicast address (unless it is too big and IPv6); nor when `reply` has
+/// no room, or `source` is of the other family.
 ///
 /// `headers` may also be those of a packet within `frame`, as [`quoted`](super::quoted) and
-/// [`tunnelled`](super::tunnelled) return them: the error is then about that packet, and goes to its
-/// sender (the MAC addresses are not its own, and are for the director to set).
+/// [`tunnelled`](super::tunnelled) return them: the error is then about that packet, and goes to
+/// its sender (the MAC addresses are not its own, and are for the director to set).
 pub fn error(
     reply: &mut Packet<'_>,
     frame: &[u8],

@@ -4,9 +4,9 @@ use crate::parse::{Extent, ipv4, ipv6, transport};
 use crate::wire::{icmp, protocol};
 use crate::{Family, Headers};
 
-/// The packet that an ICMP error quotes. Its `Headers` have offsets into the whole frame, `end`
-/// is cut to what is quoted, and at least 8 bytes of TCP, UDP, SCTP are there, or of IPIP the
-/// outer header. `None` when `frame` is no such error, or quotes a later fragment or another protocol.
+/// The packet that an ICMP error quotes. Its `Headers` have offsets into the whole frame, `end` is
+/// cut to what is quoted, and at least 8 bytes of TCP, UDP, SCTP are there, or of IPIP the outer
+/// header. `None` when `frame` is no such error, or quotes a later fragment or another protocol.
 ///
 /// `frame` must be what `headers` were parsed from.
 pub fn quoted(frame: &[u8], headers: &Headers) -> Option<Headers> {
@@ -25,7 +25,8 @@ pub fn quoted(frame: &[u8], headers: &Headers) -> Option<Headers> {
 
 /// The packet inside a quoted IPIP packet, as `quote` ([`quoted`]) of an error about our own tunnel
 /// describes it; of it again at least 8 bytes of TCP, UDP or SCTP are there. `None` when it is no
-/// tunnel's packet, or too little of it is quoted (RFC 792 routers quote 8 bytes: nothing to go by).
+/// tunnel's packet, or too little of it is quoted (RFC 792 routers quote 8 bytes: nothing to go
+/// by).
 pub fn tunnelled(frame: &[u8], quote: &Headers) -> Option<Headers> {
     let family = match quote.protocol {
         protocol::IPIP => Family::V4,

@@ -20,14 +20,8 @@ fn translations() -> impl Strategy<Value = (Spec, SocketAddr, End)> {
 
 fn translated(spec: &Spec, end: End, new: SocketAddr) -> Spec {
     match end {
-        End::Source => Spec {
-            source: new,
-            ..spec.clone()
-        },
-        End::Destination => Spec {
-            destination: new,
-            ..spec.clone()
-        },
+        End::Source => Spec { source: new, ..spec.clone() },
+        End::Destination => Spec { destination: new, ..spec.clone() },
     }
 }
 
@@ -134,12 +128,7 @@ fn a_udp_fragment_without_checksum_stays_without() {
     let mut spec = Spec::new(Transport::Udp, "10.0.0.1:1", "10.0.0.2:2");
     spec.payload = vec![1; 64];
     let mut frame = without_checksum(spec.build_fragment(0, true), &spec);
-    apply(
-        &mut frame,
-        End::Destination,
-        "10.0.0.3:3".parse().unwrap(),
-        None,
-    );
+    apply(&mut frame, End::Destination, "10.0.0.3:3".parse().unwrap(), None);
     assert_eq!(frame[spec.l4() + 6..][..2], [0, 0]);
 }
 
@@ -177,12 +166,7 @@ fn sctp_with_a_wrong_checksum_is_not_mended_when_the_port_stays() {
     let mut frame = spec.build();
     frame[spec.l4() + 8] ^= 1;
     let damaged = frame[spec.l4() + 8..][..4].to_vec();
-    apply(
-        &mut frame,
-        End::Destination,
-        "10.0.0.3:2".parse().unwrap(),
-        None,
-    );
+    apply(&mut frame, End::Destination, "10.0.0.3:2".parse().unwrap(), None);
     assert_eq!(frame[spec.l4() + 8..][..4], damaged);
 }
 
@@ -205,12 +189,7 @@ fn icmpv6_follows_the_addresses_it_sums() {
 fn an_address_of_the_other_family_changes_nothing() {
     let spec = Spec::new(Transport::Tcp, "10.0.0.1:1", "10.0.0.2:2");
     let mut frame = spec.build();
-    apply(
-        &mut frame,
-        End::Destination,
-        "[fd00::3]:3".parse().unwrap(),
-        None,
-    );
+    apply(&mut frame, End::Destination, "[fd00::3]:3".parse().unwrap(), None);
     assert_eq!(frame, spec.build());
 }
 
@@ -219,10 +198,7 @@ fn a_checksum_partial_further_inside_does_not_concern_the_outer_one() {
     // VXLAN from a local machine: the outer UDP checksum is complete, the inner one is not.
     let spec = Spec::new(Transport::Udp, "10.0.0.1:1", "10.0.0.2:4789");
     let new = "10.0.0.3:4789".parse().unwrap();
-    let inside = Partial {
-        start: spec.l4() + 50,
-        offset: 16,
-    };
+    let inside = Partial { start: spec.l4() + 50, offset: 16 };
     let mut frame = spec.build();
     apply(&mut frame, End::Destination, new, Some(inside));
     assert_eq!(frame, translated(&spec, End::Destination, new).build());

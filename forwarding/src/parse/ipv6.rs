@@ -6,8 +6,8 @@ use super::Extent;
 use crate::wire::{extension, ipv6, protocol};
 use crate::{Family, Fragment, Headers, Malformed};
 
-/// Extension headers that we step over in one packet. RFC 8200 section 4.1 recommends an order in which
-/// there are at most six, one of each kind and destination options twice.
+/// Extension headers that we step over in one packet. RFC 8200 section 4.1 recommends an order in
+/// which there are at most six, one of each kind and destination options twice.
 const MAX_EXTENSIONS: usize = 8;
 
 /// Reads the IPv6 header at `l3`, of a packet that may reach to the end of `bytes`, and steps

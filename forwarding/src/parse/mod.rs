@@ -23,9 +23,9 @@ pub(crate) enum Extent {
 
 /// Parses an Ethernet frame. It may be longer than its packet (padding).
 ///
-/// Accepted are IPv4, with or without options, and IPv6, its extension headers stepped over (hop-by-hop,
-/// routing, destination options, fragment; not AH, not ESP), behind at most one 802.1Q tag. TCP, UDP,
-/// SCTP and ICMP must have their headers; other protocols are accepted with ports 0.
+/// Accepted are IPv4, with or without options, and IPv6, its extension headers stepped over
+/// (hop-by-hop, routing, destination options, fragment; not AH, not ESP), behind at most one 802.1Q
+/// tag. TCP, UDP, SCTP and ICMP must have their headers; other protocols are accepted with ports 0.
 ///
 /// # Errors
 /// See [`Malformed`].
@@ -33,7 +33,8 @@ pub(crate) enum Extent {
 /// ```
 /// # let frame = {
 /// #     let mut bytes = Vec::new();
-/// #     etherparse::PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
+/// #     etherparse::PacketBuilder::ethernet2([2; 6], [4; 6])
+/// #         .ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
 /// #         .udp(12345, 53).write(&mut bytes, b"hello").unwrap();
 /// #     bytes
 /// # };

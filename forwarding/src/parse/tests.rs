@@ -20,9 +20,7 @@ fn v6() -> Spec {
 fn after(mut frame: Vec<u8>, change: impl FnOnce(&mut Vec<u8>)) -> Result<Headers, Malformed> {
     change(&mut frame);
     if frame.len() > 34 && frame[14] == 0x45 {
-        wire4::Header::at_mut(&mut frame, 14)
-            .unwrap()
-            .fill_checksum();
+        wire4::Header::at_mut(&mut frame, 14).unwrap().fill_checksum();
     }
     parse(&frame)
 }
@@ -96,20 +94,14 @@ fn other_ethertypes_and_second_tags_are_not_ours() {
         });
         assert_eq!(result, Err(Malformed::NotIp), "{ether_type:#x}");
     }
-    let tagged = Spec {
-        vlan: Some(5),
-        ..v4()
-    };
+    let tagged = Spec { vlan: Some(5), ..v4() };
     let result = after(tagged.build(), |f| f[16..18].copy_from_slice(&[0x81, 0]));
     assert_eq!(result, Err(Malformed::NotIp));
 }
 
 #[test]
 fn a_priority_tag_is_vlan_0() {
-    let frame = Spec {
-        vlan: Some(0),
-        ..v4()
-    };
+    let frame = Spec { vlan: Some(0), ..v4() };
     assert_eq!(parse(&frame.build()).unwrap().vlan, Some(0));
 }
 
@@ -117,16 +109,8 @@ fn a_priority_tag_is_vlan_0() {
 fn impossible_ipv4_headers_are_refused() {
     let bad = Err(Malformed::BadHeader);
     assert_eq!(after(v4().build(), |f| f[14] = 0x55), bad, "version 5");
-    assert_eq!(
-        after(v4().build(), |f| f[14] = 0x44),
-        bad,
-        "16 bytes of header"
-    );
-    assert_eq!(
-        after(v4().build(), |f| f[17] = 19),
-        bad,
-        "shorter than its header"
-    );
+    assert_eq!(after(v4().build(), |f| f[14] = 0x44), bad, "16 bytes of header");
+    assert_eq!(after(v4().build(), |f| f[17] = 19), bad, "shorter than its header");
     let truncated = Err(Malformed::Truncated);
     assert_eq!(after(v4().build(), |f| f[17] += 1), truncated);
     let result = after(v4().build(), |f| {
@@ -145,10 +129,7 @@ fn impossible_ipv6_headers_are_refused() {
     let bad = Err(Malformed::BadHeader);
     assert_eq!(after(v6().build(), |f| f[14] = 0x50), bad, "version 5");
     assert_eq!(after(v6().build(), |f| f[18..20].fill(0)), bad, "jumbogram");
-    assert_eq!(
-        after(v6().build(), |f| f[19] += 1),
-        Err(Malformed::Truncated)
-    );
+    assert_eq!(after(v6().build(), |f| f[19] += 1), Err(Malformed::Truncated));
 }
 
 #[test]
@@ -157,33 +138,14 @@ fn impossible_transport_headers_are_refused() {
     let (bad, truncated) = (Err(Malformed::BadHeader), Err(Malformed::Truncated));
     for (spec, l4) in [(v4(), 34), (v6(), 54)] {
         let frame = spec.build();
-        assert_eq!(
-            after(frame.clone(), |f| f[l4 + 12] = 0x40),
-            bad,
-            "TCP of 16 bytes"
-        );
-        assert_eq!(
-            after(frame, |f| f[l4 + 12] = 0xf0),
-            truncated,
-            "TCP options past the end"
-        );
+        assert_eq!(after(frame.clone(), |f| f[l4 + 12] = 0x40), bad, "TCP of 16 bytes");
+        assert_eq!(after(frame, |f| f[l4 + 12] = 0xf0), truncated, "TCP options past the end");
     }
     for (spec, l4) in [(udp("10.0.0.1:1"), 34), (udp("[fd00::1]:1"), 54)] {
         let frame = spec.build();
-        assert_eq!(
-            after(frame.clone(), |f| f[l4 + 5] = 7),
-            bad,
-            "UDP of 7 bytes"
-        );
-        assert_eq!(
-            after(frame.clone(), |f| f[l4 + 5] += 1),
-            truncated,
-            "UDP past the end"
-        );
-        assert!(
-            after(frame, |f| f[l4 + 5] -= 1).is_ok(),
-            "bytes behind a datagram"
-        );
+        assert_eq!(after(frame.clone(), |f| f[l4 + 5] = 7), bad, "UDP of 7 bytes");
+        assert_eq!(after(frame.clone(), |f| f[l4 + 5] += 1), truncated, "UDP past the end");
+        assert!(after(frame, |f| f[l4 + 5] -= 1).is_ok(), "bytes behind a datagram");
     }
 }
 
@@ -220,10 +182,7 @@ fn unknown_protocols_are_accepted_without_ports() {
 #[test]
 fn first_fragments_have_ports_and_later_ones_have_not() {
     for (spec, id) in [(v4(), 0x4242), (v6(), 0x0102_0304)] {
-        let spec = Spec {
-            payload: vec![1; 100],
-            ..spec
-        };
+        let spec = Spec { payload: vec![1; 100], ..spec };
         let first = parse(&spec.build_fragment(0, true)).unwrap();
         assert_eq!(first.fragment, Fragment::First { id });
         assert_eq!((first.source_port, first.destination_port), (1000, 80));
@@ -294,18 +253,10 @@ fn ipv6_extension_headers_are_stepped_over() {
     let headers = parse(&frame).unwrap();
     assert_eq!((headers.protocol, headers.destination_port), (6, 80));
     assert_eq!(headers.l4, 54 + 16 + 8 + 8 + 8 + 32);
-    assert_eq!(
-        headers.fragment,
-        Fragment::Whole,
-        "an atomic fragment is none"
-    );
+    assert_eq!(headers.fragment, Fragment::Whole, "an atomic fragment is none");
 
     let headers = parse(&extended(&[(43, routing(1))])).unwrap();
-    assert_eq!(
-        (headers.protocol, headers.l4),
-        (43, 54),
-        "not at its destination"
-    );
+    assert_eq!((headers.protocol, headers.l4), (43, 54), "not at its destination");
     assert_eq!(headers.destination_port, 0);
 }
 
@@ -326,11 +277,7 @@ fn the_walk_over_extension_headers_ends() {
     let twice = extended(&[(44, vec![0; 8]), (44, vec![0; 8])]);
     assert_eq!(parse(&twice), Err(Malformed::BadHeader));
     let late = extended(&[(60, options(0)), (0, options(0))]);
-    assert_eq!(
-        parse(&late),
-        Err(Malformed::BadHeader),
-        "hop-by-hop must be first"
-    );
+    assert_eq!(parse(&late), Err(Malformed::BadHeader), "hop-by-hop must be first");
     let mut long = extended(&[(60, options(0))]);
     long[55] = 200;
     assert_eq!(parse(&long), Err(Malformed::Truncated));
@@ -339,15 +286,9 @@ fn the_walk_over_extension_headers_ends() {
 #[test]
 fn headers_know_icmp_errors() {
     let (a, b) = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
-    for (kind, error) in [
-        (0, false),
-        (3, true),
-        (4, true),
-        (5, false),
-        (8, false),
-        (11, true),
-        (12, true),
-    ] {
+    for (kind, error) in
+        [(0, false), (3, true), (4, true), (5, false), (8, false), (11, true), (12, true)]
+    {
         let frame = icmp_error(a, b, (kind, 0), &[0; 28]);
         let headers = parse(&frame).unwrap();
         assert_eq!(headers.icmp_type(&frame), Some(kind));

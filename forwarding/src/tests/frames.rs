@@ -91,9 +91,7 @@ impl Spec {
                 tcp.ack = self.tcp_flags & 16 != 0;
                 network.tcp_header(tcp).write(&mut frame, &self.payload)
             }
-            Transport::Udp => network
-                .udp(source, destination)
-                .write(&mut frame, &self.payload),
+            Transport::Udp => network.udp(source, destination).write(&mut frame, &self.payload),
             Transport::Sctp => {
                 let packet = sctp_packet(source, destination, &self.payload);
                 network.write(&mut frame, IpNumber(132), &packet)
@@ -172,9 +170,7 @@ impl Spec {
             }
         };
         let mut frame = Vec::new();
-        link.ip(ip)
-            .write(&mut frame, IpNumber(self.protocol()), &payload)
-            .unwrap();
+        link.ip(ip).write(&mut frame, IpNumber(self.protocol()), &payload).unwrap();
         frame
     }
 }
@@ -229,18 +225,11 @@ pub(crate) fn endpoints<const N: usize>() -> impl Strategy<Value = [SocketAddr; 
     ) -> impl Strategy<Value = [SocketAddr; N]> {
         std::array::from_fn(|_| (address.clone(), any::<u16>()).prop_map(SocketAddr::from))
     }
-    prop_oneof![
-        with_ports(unicast_v4().boxed()),
-        with_ports(unicast_v6().boxed())
-    ]
+    prop_oneof![with_ports(unicast_v4().boxed()), with_ports(unicast_v6().boxed())]
 }
 
 pub(crate) fn transports() -> impl Strategy<Value = Transport> {
-    prop_oneof![
-        Just(Transport::Tcp),
-        Just(Transport::Udp),
-        Just(Transport::Sctp)
-    ]
+    prop_oneof![Just(Transport::Tcp), Just(Transport::Udp), Just(Transport::Sctp)]
 }
 
 /// Any packet between these two.

@@ -20,8 +20,8 @@ pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
     !crc
 }
 
-/// Asserts that `etherparse` and `pnet` both find every checksum of the frame right: IPv4 header, TCP,
-/// UDP, ICMP, ICMPv6 (for SCTP there is [`crc32c`]).
+/// Asserts that `etherparse` and `pnet` both find every checksum of the frame right: IPv4 header,
+/// TCP, UDP, ICMP, ICMPv6 (for SCTP there is [`crc32c`]).
 pub(crate) fn assert_checksums(frame: &[u8]) {
     let packet = SlicedPacket::from_ethernet(frame).expect("etherparse refuses the frame");
     match packet.net.as_ref().expect("an IP packet") {
@@ -29,10 +29,7 @@ pub(crate) fn assert_checksums(frame: &[u8]) {
             let header = ip.header();
             let stored = header.header_checksum();
             assert_eq!(stored, header.to_header().calc_header_checksum());
-            assert_eq!(
-                stored,
-                ipv4::checksum(&Ipv4Packet::new(header.slice()).unwrap())
-            );
+            assert_eq!(stored, ipv4::checksum(&Ipv4Packet::new(header.slice()).unwrap()));
             let (source, destination) = (header.source_addr(), header.destination_addr());
             match packet.transport.as_ref() {
                 Some(TransportSlice::Tcp(segment)) => {

@@ -165,11 +165,7 @@ fn only_whole_well_formed_tunnel_packets_are_opened() {
     assert_eq!(with(20, 0x44), None, "inner header too short");
     assert_eq!(with(22, 0xff), None, "inner length past the outer end");
     assert_eq!(with(30, 0xff), None, "inner header checksum");
-    assert_eq!(
-        decapsulate(&ip[..ip.len() - 1]),
-        None,
-        "outer length past the end"
-    );
+    assert_eq!(decapsulate(&ip[..ip.len() - 1]), None, "outer length past the end");
     assert_eq!(decapsulate(&[]), None);
     assert_eq!(decapsulate(&inner(&spec)), None, "no tunnel at all");
 }

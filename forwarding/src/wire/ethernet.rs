@@ -75,8 +75,8 @@ impl<T: std::borrow::BorrowMut<[u8; LEN]>> Header<T> {
 }
 
 header! {
-    /// What follows an EtherType of [`VLAN`], at [`LEN`]: tag control information and the EtherType of
-    /// what is tagged.
+    /// What follows an EtherType of [`VLAN`], at [`LEN`]: tag control information and the EtherType
+    /// of what is tagged.
     Tag, TAG_LEN
 }
 
@@ -124,9 +124,9 @@ pub fn set_addresses(frame: &mut [u8], destination: Address, source: Address) {
     }
 }
 
-/// Gives the frame the tag of the network it leaves on: inserts, replaces (keeping the priority) or,
-/// with `None`, removes its 802.1Q tag. `headers` follows, and so must a partial checksum: move it by
-/// what `headers.l3` has moved ([`Partial::moved`](crate::checksum::Partial::moved)).
+/// Gives the frame the tag of the network it leaves on: inserts, replaces (keeping the priority)
+/// or, with `None`, removes its 802.1Q tag. `headers` follows, and so must a partial checksum: move
+/// it by what `headers.l3` has moved ([`Partial::moved`](crate::checksum::Partial::moved)).
 ///
 /// False, and no change, when there is no room before the frame, or the id is above [`MAX_VLAN`].
 ///
@@ -135,7 +135,8 @@ pub fn set_addresses(frame: &mut [u8], destination: Address, source: Address) {
 /// use forwarding::{Packet, parse};
 /// # let frame = {
 /// #     let mut bytes = Vec::new();
-/// #     etherparse::PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
+/// #     etherparse::PacketBuilder::ethernet2([2; 6], [4; 6])
+/// #         .ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
 /// #         .udp(1, 2).write(&mut bytes, b"hello").unwrap();
 /// #     bytes
 /// # };

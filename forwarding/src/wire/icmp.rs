@@ -119,8 +119,8 @@ impl<T: std::borrow::BorrowMut<[u8; LEN]>> Header<T> {
 }
 
 /// Whether messages of this type quote the packet that they are an error about: what
-/// [`icmp::quoted`](crate::icmp::quoted) looks into. Redirects, which do not concern a connection, are
-/// not among them.
+/// [`icmp::quoted`](crate::icmp::quoted) looks into. Redirects, which do not concern a connection,
+/// are not among them.
 #[inline]
 pub fn quotes(family: Family, kind: u8) -> bool {
     match family {

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::{put, take, u16_at};
+use super::{put, take, u16_at, u32_at};
 use crate::checksum::Sum;
 
 /// Bytes of the header without options.
@@ -112,10 +112,18 @@ impl<T: std::borrow::Borrow<[u8; LEN]>> Header<T> {
         Ipv4Addr::from(take::<4, LEN>(self.bytes(), field::DESTINATION))
     }
 
-    /// The sum over these 20 bytes; with that over the options it is 0xffff when the checksum is right.
+    /// The sum over these 20 bytes; with that over the options it is 0xffff when the checksum is
+    /// right.
     #[inline]
     pub fn sum(&self) -> Sum {
-        Sum::default().bytes(self.bytes())
+        // Every packet comes through here: five words without a loop.
+        let bytes = self.bytes();
+        Sum::default()
+            .word(u32_at(bytes, 0))
+            .word(u32_at(bytes, 4))
+            .word(u32_at(bytes, 8))
+            .word(u32_at(bytes, 12))
+            .word(u32_at(bytes, 16))
     }
 }
 

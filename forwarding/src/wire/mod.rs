@@ -1,13 +1,13 @@
 //! Octets of each protocol: field maps and accessors that cannot panic after one length check.
 //!
-//! Knows where fields lie. Must not know what a packet is for: [`parse`](crate::parse) decides what is
-//! accepted, and the forwarding methods decide what is rewritten.
+//! Knows where fields lie. Must not know what a packet is for: [`parse`](crate::parse) decides what
+//! is accepted, and the forwarding methods decide what is rewritten.
 //!
 //! Every protocol has one file with the same things in it: `LEN`, the bytes of its fixed header; a
 //! private map of its fields; and `Header`, a view of exactly those bytes. [`Header::at`] and
-//! [`Header::at_mut`] are the one length check: a `Header` holds a reference to an *array*, so every
-//! field is at a constant place of a constant length and no accessor can panic. Numbers go in and
-//! come out in host order.
+//! [`Header::at_mut`] are the one length check: a `Header` holds a reference to an *array*, so
+//! every field is at a constant place of a constant length and no accessor can panic. Numbers go in
+//! and come out in host order.
 //!
 //! ```
 //! use forwarding::wire::udp;

@@ -71,8 +71,7 @@ fn show(method: &Method, requests: u64) -> Result<(Vec<Row>, String)> {
         true => topology.start_agents(&lab_program)?,
         false => Vec::new(),
     };
-    let director =
-        Director::start(&topology.lab, &topology.director, &method.config(&topology))?;
+    let director = Director::start(&topology.lab, &topology.director, &method.config(&topology))?;
     if let Some(line) = director.process().log().lines().find(|line| line.contains("packets:")) {
         say(&format!("  {}", line.split("packets:").nth(1).unwrap_or(line).trim()));
     }

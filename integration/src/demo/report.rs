@@ -41,9 +41,10 @@ mod tests {
         let row = |tally| Row { method: "nat", family: "IPv4", scheduler: "rr", tally, wanted: 10 };
         let text = table(&[row(tally(&[("a", 6), ("b", 4)])), row(tally(&[("a", 7)]))]);
         let lines: Vec<_> = text.lines().collect();
-        assert_eq!(lines[0].split_whitespace().skip(3).collect::<Vec<_>>(), [
-            "a", "b", "answered", "failed"
-        ]);
+        assert_eq!(
+            lines[0].split_whitespace().skip(3).collect::<Vec<_>>(),
+            ["a", "b", "answered", "failed"]
+        );
         assert_eq!(lines[2].split_whitespace().skip(3).collect::<Vec<_>>(), ["7", "0", "7", "3"]);
     }
 }

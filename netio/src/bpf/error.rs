@@ -2,9 +2,11 @@
 
 use std::io;
 
-/// Where privileges come from, the same for all errors of that kind.
-const PRIVILEGES: &str = "needs CAP_BPF and CAP_NET_ADMIN in the initial user namespace: run as \
-    root, or give the service AmbientCapabilities=CAP_BPF CAP_NET_ADMIN";
+/// Where privileges come from, the same for all errors of that kind. CAP_PERFMON is for the
+/// verifier: without it, it allows no packet pointer to move by a length read from the packet.
+const PRIVILEGES: &str = "needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON in the initial user \
+    namespace: run as root, or give the service AmbientCapabilities=CAP_BPF CAP_NET_ADMIN \
+    CAP_PERFMON";
 
 /// Why a map could not be made, read or written.
 #[derive(Debug, thiserror::Error)]

@@ -186,7 +186,7 @@ mod tests {
         asm.place(end);
         asm.exit();
         let insns = asm.assemble().unwrap();
-        let expected = "\
+        let expected = "
    0: r6 = r1
    1: r7 = *(u32 *)(r6 +0)
    2: r3 = r7
@@ -204,7 +204,7 @@ mod tests {
   15: r0 = -r0
   16: exit
 ";
-        assert_eq!(Listing(&insns).to_string(), expected);
+        assert_eq!(format!("\n{}", Listing(&insns)), expected);
     }
 
     #[test]

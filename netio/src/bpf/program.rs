@@ -77,11 +77,14 @@ impl Program {
                 let mut log = vec![0; LOG_SIZE];
                 match load(kind, &name, insns, &mut log) {
                     Ok(fd) => Ok(Program { fd, kind }),
-                    Err(source) => Err(LoadError::Refused {
-                        name,
-                        source,
-                        log: last_lines(&log, LOG_LINES),
-                    }),
+                    Err(source) => {
+                        let log = last_lines(&log, LOG_LINES);
+                        // What the verifier says of all that CAP_PERFMON would allow.
+                        if log.ends_with("prohibited for !root") {
+                            return Err(LoadError::NotPermitted { name });
+                        }
+                        Err(LoadError::Refused { name, source, log })
+                    }
                 }
             }
             _ => Err(LoadError::Kernel {

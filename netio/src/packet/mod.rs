@@ -29,17 +29,11 @@ pub struct PacketOptions {
 impl PacketOptions {
     /// One socket that gets all packets of `interface`.
     pub fn new(interface: impl Into<String>) -> PacketOptions {
-        PacketOptions {
-            interface: interface.into(),
-            fanout: None,
-        }
+        PacketOptions { interface: interface.into(), fanout: None }
     }
 
     /// One of several sockets that share the packets.
     pub fn in_group(interface: impl Into<String>, group: u16) -> PacketOptions {
-        PacketOptions {
-            interface: interface.into(),
-            fanout: Some(group),
-        }
+        PacketOptions { interface: interface.into(), fanout: Some(group) }
     }
 }

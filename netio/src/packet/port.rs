@@ -77,15 +77,10 @@ impl PacketPort {
     fn fetch(&mut self, pool: &mut Pool, limit: usize) -> io::Result<bool> {
         let limit = limit.min(BATCH);
         let arrivals = &mut self.arrivals;
-        let outcome = socket::receive(
-            self.socket.as_fd(),
-            pool,
-            &mut self.overflow,
-            limit,
-            |arrival| {
+        let outcome =
+            socket::receive(self.socket.as_fd(), pool, &mut self.overflow, limit, |arrival| {
                 arrivals.push_back(arrival);
-            },
-        );
+            });
         match outcome {
             Ok(count) => Ok(count == limit),
             Err(error) => match error.raw_os_error() {
@@ -105,14 +100,7 @@ impl PacketPort {
     /// The frame of an ordinary packet; `None` when it was dropped, or is a super-frame and is
     /// now in `cutting`.
     fn accept(&mut self, pool: &mut Pool, arrival: Arrival) -> Option<Frame> {
-        let Arrival {
-            mut frame,
-            header,
-            len,
-            slot,
-            truncated,
-            tag,
-        } = arrival;
+        let Arrival { mut frame, header, len, slot, truncated, tag } = arrival;
         let (partial, cut) = virtio::parse(&header);
         if cut == Cut::No && len == frame.len() && !truncated {
             frame.partial = partial;
@@ -126,12 +114,7 @@ impl PacketPort {
             let l4 = usize::from(partial.start);
             self.cutting = Segmenter::new(&whole[..len], transport, l4, size)
                 .filter(|segmenter| segmenter.largest() <= room)
-                .map(|segmenter| Cutting {
-                    segmenter,
-                    slot,
-                    len,
-                    tag,
-                });
+                .map(|segmenter| Cutting { segmenter, slot, len, tag });
         }
         if self.cutting.is_none() {
             self.counters.receive_dropped += 1;
@@ -213,12 +196,10 @@ fn put_back(pool: &mut Pool, frame: &mut Frame, tag: Option<[u8; TAG]>) {
     let bytes = pool.bytes_mut(frame);
     bytes.copy_within(TAG..TAG + ADDRESSES, 0);
     bytes[ADDRESSES..ADDRESSES + TAG].copy_from_slice(&tag);
-    frame.partial = frame
-        .partial
-        .map(|PartialChecksum { start, offset }| PartialChecksum {
-            start: start.saturating_add(TAG as u16),
-            offset,
-        });
+    frame.partial = frame.partial.map(|PartialChecksum { start, offset }| PartialChecksum {
+        start: start.saturating_add(TAG as u16),
+        offset,
+    });
 }
 
 impl Port for PacketPort {
@@ -303,10 +284,7 @@ impl Port for PacketPort {
     fn counters(&self) -> PortCounters {
         let drops = self.kernel_drops.get() + socket::take_drops(self.socket.as_fd());
         self.kernel_drops.set(drops);
-        PortCounters {
-            receive_dropped: self.counters.receive_dropped + drops,
-            ..self.counters
-        }
+        PortCounters { receive_dropped: self.counters.receive_dropped + drops, ..self.counters }
     }
 
     fn held(&self) -> usize {

@@ -60,12 +60,7 @@ pub(super) fn open(options: &PacketOptions, index: u32) -> Result<OwnedFd, OpenE
     let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
     if fd < 0 {
         let error = io::Error::last_os_error();
-        return Err(OpenError::of_socket(
-            "AF_PACKET",
-            "CONFIG_PACKET",
-            name,
-            error,
-        ));
+        return Err(OpenError::of_socket("AF_PACKET", "CONFIG_PACKET", name, error));
     }
     // SAFETY: just opened, and ours alone.
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
@@ -100,19 +95,13 @@ fn bind(fd: BorrowedFd<'_>, index: u32) -> io::Result<()> {
     let len = size_of_val(&address) as libc::socklen_t;
     // SAFETY: pointer and length are of `address`, which the kernel only reads during the call.
     let answer = unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len) };
-    if answer == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// How many packets the kernel has dropped since it was last asked.
 pub(super) fn take_drops(fd: BorrowedFd<'_>) -> u64 {
     let statistics = sockopt::get(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS);
-    statistics.map_or(0, |statistics: libc::tpacket_stats| {
-        u64::from(statistics.tp_drops)
-    })
+    statistics.map_or(0, |statistics: libc::tpacket_stats| u64::from(statistics.tp_drops))
 }
 
 /// Room for the one control message that we asked for, aligned as the kernel wants.
@@ -143,11 +132,7 @@ pub(super) fn receive(
             break;
         };
         let chunk = &mut pool.chunk_mut(&mut frame)[HEADROOM as usize..];
-        vectors[count] = [
-            vector(&mut headers[count]),
-            vector(chunk),
-            vector(&mut part[room..]),
-        ];
+        vectors[count] = [vector(&mut headers[count]), vector(chunk), vector(&mut part[room..])];
         let message = &mut messages[count].msg_hdr;
         message.msg_iov = vectors[count].as_mut_ptr();
         message.msg_iovlen = 3;
@@ -206,10 +191,8 @@ pub(super) fn send(fd: BorrowedFd<'_>, pool: &Pool, frames: &[Frame]) -> io::Res
     for (place, frame) in frames[..count].iter().enumerate() {
         headers[place] = virtio::build(frame.partial);
         let bytes = pool.bytes(frame);
-        let payload = libc::iovec {
-            iov_base: bytes.as_ptr().cast_mut().cast(),
-            iov_len: bytes.len(),
-        };
+        let payload =
+            libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
         vectors[place] = [vector(&mut headers[place]), payload];
         let message = &mut messages[place].msg_hdr;
         message.msg_iov = vectors[place].as_mut_ptr();
@@ -218,21 +201,13 @@ pub(super) fn send(fd: BorrowedFd<'_>, pool: &Pool, frames: &[Frame]) -> io::Res
     // SAFETY: the first `count` messages point to vectors, and these to local headers and to bytes
     // of the borrowed pool, which the kernel only reads.
     let sent = unsafe {
-        libc::sendmmsg(
-            fd.as_raw_fd(),
-            messages.as_mut_ptr(),
-            count as u32,
-            libc::MSG_DONTWAIT as _,
-        )
+        libc::sendmmsg(fd.as_raw_fd(), messages.as_mut_ptr(), count as u32, libc::MSG_DONTWAIT as _)
     };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
 fn vector(bytes: &mut [u8]) -> libc::iovec {
-    libc::iovec {
-        iov_base: bytes.as_mut_ptr().cast(),
-        iov_len: bytes.len(),
-    }
+    libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() }
 }
 
 /// The VLAN tag that the kernel took off the packet, from the control message.
@@ -244,11 +219,7 @@ fn tag(message: &libc::msghdr) -> Option<[u8; 4]> {
         return None;
     }
     // SAFETY: the header is followed by its data, which for this type is a tpacket_auxdata.
-    let data = unsafe {
-        libc::CMSG_DATA(first)
-            .cast::<libc::tpacket_auxdata>()
-            .read_unaligned()
-    };
+    let data = unsafe { libc::CMSG_DATA(first).cast::<libc::tpacket_auxdata>().read_unaligned() };
     if data.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
         return None;
     }

@@ -73,13 +73,7 @@ mod tests {
 
     #[test]
     fn what_is_built_is_read_again() {
-        for partial in [
-            None,
-            Some(PartialChecksum {
-                start: 34,
-                offset: 16,
-            }),
-        ] {
+        for partial in [None, Some(PartialChecksum { start: 34, offset: 16 })] {
             assert_eq!(parse(&build(partial)), (partial, Cut::No));
         }
     }

@@ -13,10 +13,7 @@ pub(crate) struct Ledger {
 impl Ledger {
     /// A ledger for a pool of `chunks`, none of them held.
     pub(crate) fn new(chunks: usize) -> Ledger {
-        Ledger {
-            bits: vec![0; chunks.div_ceil(64)].into(),
-            held: 0,
-        }
+        Ledger { bits: vec![0; chunks.div_ceil(64)].into(), held: 0 }
     }
 
     /// Notes that the kernel now has `chunk`.
@@ -73,10 +70,7 @@ mod tests {
         assert!(ledger.take(64));
         assert!(!ledger.take(64), "twice");
         assert!(!ledger.take(1), "never given");
-        assert!(
-            !ledger.take(5000) && !ledger.take(u32::MAX),
-            "no such chunk"
-        );
+        assert!(!ledger.take(5000) && !ledger.take(u32::MAX), "no such chunk");
         assert_eq!((ledger.held(), ledger.chunks().count()), (3, 3));
     }
 }

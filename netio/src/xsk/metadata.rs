@@ -54,11 +54,7 @@ impl TxFormat {
             }
         };
         let addr = u64::from(frame.chunk()) * pool.chunk_size() as u64 + frame.start() as u64;
-        Some(libc::xdp_desc {
-            addr,
-            len: frame.len() as u32,
-            options,
-        })
+        Some(libc::xdp_desc { addr, len: frame.len() as u32, options })
     }
 }
 
@@ -86,14 +82,8 @@ fn request(partial: PartialChecksum) -> [u8; METADATA as usize] {
 mod tests {
     use super::*;
 
-    const PARTIAL: PartialChecksum = PartialChecksum {
-        start: 14,
-        offset: 6,
-    };
-    const METADATA_SOCKET: TxFormat = TxFormat {
-        reserve: true,
-        completes: true,
-    };
+    const PARTIAL: PartialChecksum = PartialChecksum { start: 14, offset: 6 };
+    const METADATA_SOCKET: TxFormat = TxFormat { reserve: true, completes: true };
 
     fn frame(pool: &mut Pool, start: usize, len: usize) -> Frame {
         let mut frame = pool.allocate().unwrap();
@@ -110,14 +100,8 @@ mod tests {
         let taken = [pool.allocate().unwrap(), pool.allocate().unwrap()];
         let mut frame = frame(&mut pool, 300, 60);
         let descriptor = METADATA_SOCKET.describe(&mut pool, &mut frame).unwrap();
-        assert_eq!(
-            (descriptor.addr, descriptor.len, descriptor.options),
-            (2 * 2048 + 300, 60, 0)
-        );
-        taken
-            .into_iter()
-            .chain([frame])
-            .for_each(|frame| pool.release(frame));
+        assert_eq!((descriptor.addr, descriptor.len, descriptor.options), (2 * 2048 + 300, 60, 0));
+        taken.into_iter().chain([frame]).for_each(|frame| pool.release(frame));
     }
 
     #[test]
@@ -127,11 +111,7 @@ mod tests {
         frame.partial = Some(PARTIAL);
         let descriptor = METADATA_SOCKET.describe(&mut pool, &mut frame).unwrap();
         assert_eq!(descriptor.options, libc::XDP_TX_METADATA);
-        assert_eq!(
-            pool.bytes(&frame)[20..22],
-            [20, 21],
-            "the field is left alone"
-        );
+        assert_eq!(pool.bytes(&frame)[20..22], [20, 21], "the field is left alone");
         let request = &pool.chunk_mut(&mut frame)[232..256];
         assert_eq!(request[..8], 2_u64.to_ne_bytes());
         assert_eq!(request[8..10], 14_u16.to_ne_bytes());
@@ -146,10 +126,7 @@ mod tests {
         let mut frame = frame(&mut pool, 256, 60);
         frame.partial = Some(PARTIAL);
         let before = pool.bytes(&frame).to_vec();
-        let format = TxFormat {
-            reserve: true,
-            completes: false,
-        };
+        let format = TxFormat { reserve: true, completes: false };
         assert_eq!(format.describe(&mut pool, &mut frame).unwrap().options, 0);
         let mut expected = before;
         assert!(complete_checksum(&mut expected, PARTIAL));
@@ -172,29 +149,14 @@ mod tests {
     fn what_would_stop_the_ring_is_never_described() {
         let mut pool = Pool::new(1, 2048).unwrap();
         let mut frame = frame(&mut pool, 0, 2040);
-        assert!(
-            METADATA_SOCKET.describe(&mut pool, &mut frame).is_none(),
-            "no room to move"
-        );
+        assert!(METADATA_SOCKET.describe(&mut pool, &mut frame).is_none(), "no room to move");
         pool.reshape(&mut frame, 256, 13);
-        assert!(
-            METADATA_SOCKET.describe(&mut pool, &mut frame).is_none(),
-            "too short"
-        );
+        assert!(METADATA_SOCKET.describe(&mut pool, &mut frame).is_none(), "too short");
         pool.reshape(&mut frame, 256, 21);
         frame.partial = Some(PARTIAL);
-        assert!(
-            METADATA_SOCKET.describe(&mut pool, &mut frame).is_none(),
-            "field past the end"
-        );
-        let software = TxFormat {
-            reserve: false,
-            completes: false,
-        };
-        assert!(
-            software.describe(&mut pool, &mut frame).is_none(),
-            "field past the end"
-        );
+        assert!(METADATA_SOCKET.describe(&mut pool, &mut frame).is_none(), "field past the end");
+        let software = TxFormat { reserve: false, completes: false };
+        assert!(software.describe(&mut pool, &mut frame).is_none(), "field past the end");
         pool.reshape(&mut frame, 256, 22);
         assert!(METADATA_SOCKET.describe(&mut pool, &mut frame).is_some());
         pool.release(frame);

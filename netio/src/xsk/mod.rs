@@ -74,11 +74,6 @@ pub struct XskOptions {
 impl XskOptions {
     /// Rings of 2048 entries: enough for a burst of a few milliseconds at a million packets a second.
     pub fn new(interface: impl Into<String>, queue: u32, mode: Bind) -> XskOptions {
-        XskOptions {
-            interface: interface.into(),
-            queue,
-            mode,
-            ring_size: 2048,
-        }
+        XskOptions { interface: interface.into(), queue, mode, ring_size: 2048 }
     }
 }

@@ -86,8 +86,7 @@ impl Opened {
             return Err(error);
         }
         socket::raise_budget(fd, options.ring_size.min(BUDGET));
-        pool.sharers
-            .add(&socket, index, options.queue, options.mode);
+        pool.sharers.add(&socket, index, options.queue, options.mode);
         Ok(opened)
     }
 
@@ -111,15 +110,7 @@ impl Opened {
     /// Closes the socket, and then gives the chunks that it had back to the pool, if `idle` says
     /// that the kernel cannot write them any more.
     pub(super) fn close(self, pool: &mut Pool, idle: bool) {
-        let Opened {
-            fill,
-            rx,
-            tx,
-            completion,
-            socket,
-            ledger,
-            ..
-        } = self;
+        let Opened { fill, rx, tx, completion, socket, ledger, .. } = self;
         drop((fill, rx, tx, completion));
         drop(socket);
         if idle {
@@ -139,9 +130,7 @@ fn check(pool: &Pool, options: &XskOptions) -> Result<u32, OpenError> {
         return Err(OpenError::RingSize { size });
     }
     if pool.chunk_size() > umem::page_size() {
-        return Err(OpenError::ChunkSize {
-            chunk_size: pool.chunk_size(),
-        });
+        return Err(OpenError::ChunkSize { chunk_size: pool.chunk_size() });
     }
     let index = interface::index(&options.interface)?;
     let queues = interface::queues(&options.interface)?;
@@ -219,8 +208,5 @@ fn bind(
 }
 
 fn busy(options: &XskOptions) -> OpenError {
-    OpenError::Busy {
-        interface: options.interface.clone(),
-        queue: options.queue,
-    }
+    OpenError::Busy { interface: options.interface.clone(), queue: options.queue }
 }

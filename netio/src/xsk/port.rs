@@ -64,15 +64,7 @@ impl XskPort {
         };
         let pool = pool.id();
         let counters = PortCounters::default();
-        Ok(XskPort {
-            opened,
-            options,
-            pool,
-            fill_target,
-            filled,
-            flushes: 0,
-            counters,
-        })
+        Ok(XskPort { opened, options, pool, fill_target, filled, flushes: 0, counters })
     }
 
     /// The socket, to be put into an XSKMAP at the place of its queue.
@@ -185,12 +177,7 @@ impl XskPort {
 
 impl Port for XskPort {
     fn describe(&self) -> String {
-        let XskOptions {
-            interface,
-            queue,
-            mode,
-            ..
-        } = &self.options;
+        let XskOptions { interface, queue, mode, .. } = &self.options;
         format!("{interface} queue {queue}, AF_XDP {mode}")
     }
 
@@ -281,6 +268,7 @@ impl Port for XskPort {
         Some(self.fd())
     }
 
+    /// Asks the kernel: one system call, not for every breath.
     fn counters(&self) -> PortCounters {
         let kernel = self.statistics();
         PortCounters {

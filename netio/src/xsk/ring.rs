@@ -53,9 +53,7 @@ impl<T: Copy> Ring<T> {
         assert!(size.is_power_of_two());
         let bytes = size as usize * size_of::<T>();
         let cursor = |offset: u64| {
-            let place = mapping
-                .at(offset as usize, size_of::<AtomicU32>())
-                .cast::<AtomicU32>();
+            let place = mapping.at(offset as usize, size_of::<AtomicU32>()).cast::<AtomicU32>();
             assert!(place.is_aligned());
             place
         };
@@ -111,10 +109,7 @@ impl<T: Copy> Producer<T> {
 
     fn used(&self) -> u32 {
         let used = (self.0.ours - self.0.theirs).0;
-        debug_assert!(
-            used <= self.0.size,
-            "the consumer has run ahead of the producer"
-        );
+        debug_assert!(used <= self.0.size, "the consumer has run ahead of the producer");
         used.min(self.0.size)
     }
 

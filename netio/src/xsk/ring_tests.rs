@@ -6,12 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-const OFFSETS: libc::xdp_ring_offset = libc::xdp_ring_offset {
-    producer: 0,
-    consumer: 64,
-    flags: 128,
-    desc: 192,
-};
+const OFFSETS: libc::xdp_ring_offset =
+    libc::xdp_ring_offset { producer: 0, consumer: 64, flags: 128, desc: 192 };
 
 /// The two ends of a ring whose cursors begin at `cursor`.
 fn pair(size: u32, cursor: u32) -> (Producer<u64>, Consumer<u64>) {
@@ -85,10 +81,7 @@ fn cursors_run_past_two_to_the_thirty_two() {
         seen.extend(drain(&mut consumer));
     }
     assert_eq!(seen, (0..40).collect::<Vec<_>>());
-    assert!(
-        Ring::<u64>::word(&producer.0.producer).load(Ordering::Relaxed) < 100,
-        "has wrapped"
-    );
+    assert!(Ring::<u64>::word(&producer.0.producer).load(Ordering::Relaxed) < 100, "has wrapped");
 }
 
 #[test]

@@ -54,11 +54,7 @@ pub(crate) fn bind(
     let len = size_of_val(&address) as libc::socklen_t;
     // SAFETY: pointer and length are of `address`, which the kernel only reads during the call.
     let answer = unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len) };
-    if answer == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Lets one wakeup in copy mode send up to `frames` frames instead of 32. Older kernels refuse;
@@ -83,16 +79,8 @@ pub(crate) fn pending_error(fd: BorrowedFd<'_>) -> io::Result<()> {
 /// Has the kernel look at the TX ring.
 pub(crate) fn wake_transmit(fd: BorrowedFd<'_>) -> Wakeup {
     // SAFETY: an empty message: no bytes are read at the null pointers.
-    let sent = unsafe {
-        libc::sendto(
-            fd.as_raw_fd(),
-            ptr::null(),
-            0,
-            libc::MSG_DONTWAIT,
-            ptr::null(),
-            0,
-        )
-    };
+    let sent =
+        unsafe { libc::sendto(fd.as_raw_fd(), ptr::null(), 0, libc::MSG_DONTWAIT, ptr::null(), 0) };
     woken(sent)
 }
 

@@ -41,28 +41,19 @@ impl Umem {
     /// `ENOBUFS` when more memory would be locked than the process may.
     pub(crate) fn of(pool: &mut Pool, fd: BorrowedFd<'_>) -> io::Result<Umem> {
         if let Some(shared) = pool.sharers.any() {
-            return Ok(Umem {
-                shared: Some(shared),
-                metadata: pool.sharers.metadata,
-            });
+            return Ok(Umem { shared: Some(shared), metadata: pool.sharers.metadata });
         }
         raise_memory_limit();
         let metadata = register(pool, fd)?;
         pool.sharers.metadata = metadata;
-        Ok(Umem {
-            shared: None,
-            metadata,
-        })
+        Ok(Umem { shared: None, metadata })
     }
 }
 
 impl Sharers {
     fn any(&mut self) -> Option<(Arc<OwnedFd>, Bind)> {
-        self.sockets
-            .retain(|sharer| sharer.socket.strong_count() > 0);
-        self.sockets
-            .iter()
-            .find_map(|sharer| Some((sharer.socket.upgrade()?, sharer.mode)))
+        self.sockets.retain(|sharer| sharer.socket.strong_count() > 0);
+        self.sockets.iter().find_map(|sharer| Some((sharer.socket.upgrade()?, sharer.mode)))
     }
 
     /// Whether an open socket of this pool has that queue.
@@ -75,12 +66,7 @@ impl Sharers {
 
     /// Notes a socket that has been bound.
     pub(crate) fn add(&mut self, socket: &Arc<OwnedFd>, interface: u32, queue: u32, mode: Bind) {
-        self.sockets.push(Sharer {
-            socket: Arc::downgrade(socket),
-            interface,
-            queue,
-            mode,
-        });
+        self.sockets.push(Sharer { socket: Arc::downgrade(socket), interface, queue, mode });
     }
 }
 
@@ -137,15 +123,9 @@ fn raise_memory_limit() {
         // SAFETY: the kernel reads `limits` during the call.
         unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limits) == 0 }
     };
-    let unlimited = libc::rlimit {
-        rlim_cur: libc::RLIM_INFINITY,
-        rlim_max: libc::RLIM_INFINITY,
-    };
+    let unlimited = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     if !set(unlimited) {
         let hard = limits().rlim_max;
-        set(libc::rlimit {
-            rlim_cur: hard,
-            rlim_max: hard,
-        });
+        set(libc::rlimit { rlim_cur: hard, rlim_max: hard });
     }
 }

@@ -20,12 +20,7 @@ fn the_sample_is_a_working_configuration() {
     assert_eq!(config.mode, Mode::Dispatcher);
     assert_eq!(config.interfaces, ["eth0", "eth1"]);
     assert!(config.services.len() >= 3);
-    assert!(
-        config
-            .services
-            .iter()
-            .all(|service| !service.servers.is_empty())
-    );
+    assert!(config.services.iter().all(|service| !service.servers.is_empty()));
 }
 
 #[test]
@@ -74,11 +69,7 @@ fn every_setting_reaches_the_configuration() {
     assert_eq!(config.control.to_str(), Some("/tmp/control.sock"));
     assert_eq!(config.max_connections, 100);
     // A key that is left out keeps the kernel's value; 0 would mean "leave as it is".
-    let timeouts = Timeouts {
-        tcp: 3600,
-        tcp_fin: 120,
-        udp: 30,
-    };
+    let timeouts = Timeouts { tcp: 3600, tcp_fin: 120, udp: 30 };
     assert_eq!(config.timeouts, Some(timeouts));
 }
 
@@ -104,11 +95,7 @@ fn every_key_of_a_service_reaches_its_specification() {
     assert_eq!(first.key, ServiceKey::Address { protocol, address });
     assert_eq!((first.scheduler.as_str(), first.flags), ("mh", 0x38));
     assert!(first.one_packet);
-    let persistence = Persistence {
-        timeout: 300,
-        prefix: 64,
-        engine: None,
-    };
+    let persistence = Persistence { timeout: 300, prefix: 64, engine: None };
     assert_eq!(first.persistence, Some(persistence));
     let second = &config.services[1].service;
     assert_eq!(second.scheduler, "wlc");
@@ -149,19 +136,11 @@ fn servers_take_port_and_forwarding_from_their_service_unless_they_have_their_ow
     assert_eq!(servers[1].address.to_string(), "10.0.0.12:8080");
     assert_eq!(servers[1].forwarding, Forwarding::Nat);
     assert_eq!(servers[1].weight, 0);
-    assert_eq!(
-        (servers[1].upper_threshold, servers[1].lower_threshold),
-        (100, 60)
-    );
+    assert_eq!((servers[1].upper_threshold, servers[1].lower_threshold), (100, 60));
     assert_eq!(servers[2].address.to_string(), "[2001:db8::13]:80");
-    let gue = Tunnel::Gue {
-        port: 5555,
-        checksum: TunnelChecksum::Remcsum,
-    };
+    let gue = Tunnel::Gue { port: 5555, checksum: TunnelChecksum::Remcsum };
     assert_eq!(servers[2].tunnel, gue);
-    let gre = Tunnel::Gre {
-        checksum: TunnelChecksum::Nocsum,
-    };
+    let gre = Tunnel::Gre { checksum: TunnelChecksum::Nocsum };
     assert_eq!(servers[3].tunnel, gre);
 }
 
@@ -177,20 +156,14 @@ fn every_key_stands_in_the_documentation() {
         server::TUNNEL,
     ];
     for key in keys.concat() {
-        assert!(
-            PAGE.contains(&format!("`{key}`")),
-            "docs/configuration.md lacks {key}"
-        );
+        assert!(PAGE.contains(&format!("`{key}`")), "docs/configuration.md lacks {key}");
     }
 }
 
 #[test]
 fn every_example_in_the_documentation_is_a_working_configuration() {
-    let examples: Vec<&str> = PAGE
-        .split("```toml\n")
-        .skip(1)
-        .filter_map(|rest| rest.split("```").next())
-        .collect();
+    let examples: Vec<&str> =
+        PAGE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert!(examples.len() >= 3);
     for example in examples {
         right(example);

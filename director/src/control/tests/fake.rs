@@ -54,10 +54,7 @@ impl Operations for Fake {
                         active: 3,
                         inactive: 4,
                         persistent: 0,
-                        stats: Stats {
-                            connections: 9,
-                            ..Stats::default()
-                        },
+                        stats: Stats { connections: 9, ..Stats::default() },
                     };
                     services[place].servers.insert(0, view);
                     Ok(())
@@ -78,11 +75,7 @@ impl Operations for Fake {
     }
 
     fn timeouts(&self) -> Timeouts {
-        Timeouts {
-            tcp: 900,
-            tcp_fin: 120,
-            udp: 300,
-        }
+        Timeouts { tcp: 900, tcp_fin: 120, udp: 300 }
     }
 
     fn connections(&self, shard: usize) -> Option<Vec<ConnectionView>> {
@@ -122,20 +115,14 @@ impl Operations for Fake {
 }
 
 fn refusal(error: RefusalKind, message: &str) -> Refusal {
-    Refusal {
-        error,
-        message: message.to_owned(),
-    }
+    Refusal { error, message: message.to_owned() }
 }
 
 fn connection(shard: usize, number: usize) -> ConnectionView {
     let address = |text: &str| text.parse::<SocketAddr>().unwrap();
     ConnectionView {
         protocol: Some(Protocol::Tcp),
-        client: SocketAddr::new(
-            [10, 0, (number >> 8) as u8, number as u8].into(),
-            shard as u16,
-        ),
+        client: SocketAddr::new([10, 0, (number >> 8) as u8, number as u8].into(), shard as u16),
         virtual_address: address("192.0.2.10:80"),
         server: address("10.0.0.11:80"),
         state: "ESTABLISHED".to_owned(),
@@ -173,13 +160,7 @@ impl Served {
         });
         is_ready.recv().unwrap();
         let (stop, thread) = (Some(stop), Some(thread));
-        Served {
-            path,
-            fake,
-            stop,
-            thread,
-            _directory: directory,
-        }
+        Served { path, fake, stop, thread, _directory: directory }
     }
 
     /// Sends `request` as it stands and returns all that comes back until the server closes.

@@ -18,22 +18,10 @@ fn served() -> Served {
 #[test]
 fn every_path_answers_and_names_the_version() {
     let server = served();
-    for path in [
-        "/v1/status",
-        "/v1/services",
-        "/v1/timeouts",
-        "/v1/connections",
-        "/metrics",
-    ] {
+    for path in ["/v1/status", "/v1/services", "/v1/timeouts", "/v1/connections", "/metrics"] {
         let answer = server.request("GET", path, "");
-        assert!(
-            answer.starts_with("HTTP/1.1 200 OK\r\n"),
-            "{path}: {answer}"
-        );
-        assert!(
-            answer.contains("\r\nswitchyard-version: 0.1.0\r\n"),
-            "{path}: {answer}"
-        );
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{path}: {answer}");
+        assert!(answer.contains("\r\nswitchyard-version: 0.1.0\r\n"), "{path}: {answer}");
     }
 }
 
@@ -43,10 +31,7 @@ fn commands_given_as_json_reach_the_table_in_order() {
     let answer = server.request("POST", "/v1/commands", ADD);
     assert!(answer.ends_with("\r\n\r\n{\"applied\":2}\n"), "{answer}");
     let services = server.request("GET", "/v1/services", "");
-    assert!(
-        services.contains(r#""address":"10.0.0.11:80","forwarding":"direct""#),
-        "{services}"
-    );
+    assert!(services.contains(r#""address":"10.0.0.11:80","forwarding":"direct""#), "{services}");
 }
 
 #[test]
@@ -69,10 +54,7 @@ fn unknown_path_lists_the_paths_and_wrong_method_names_the_right_one() {
     let server = served();
     let answer = server.request("GET", "/v2/status", "");
     assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
-    assert!(
-        answer.contains("no such path: /v2/status. There are GET /v1/status ("),
-        "{answer}"
-    );
+    assert!(answer.contains("no such path: /v2/status. There are GET /v1/status ("), "{answer}");
     assert!(answer.contains("; POST /v1/commands ("), "{answer}");
     let answer = server.request("DELETE", "/v1/commands", "");
     assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
@@ -97,11 +79,7 @@ fn bad_json_is_refused_with_line_and_column() {
 #[test]
 fn body_beyond_the_limit_is_refused_before_and_after_it_is_sent() {
     let server = Served::new(
-        Limits {
-            body: 100,
-            head_time: Duration::from_millis(200),
-            ..Limits::default()
-        },
+        Limits { body: 100, head_time: Duration::from_millis(200), ..Limits::default() },
         Fake::default(),
     );
     let announced = server.raw(b"POST /v1/commands HTTP/1.1\r\ncontent-length: 101\r\n\r\n");
@@ -134,34 +112,20 @@ fn garbage_long_heads_and_slow_bodies_end_with_an_answer_not_a_hang() {
 
 #[test]
 fn panic_in_the_director_becomes_status_500_and_the_server_lives_on() {
-    let server = Served::new(
-        Limits::default(),
-        Fake {
-            panics: true,
-            ..Fake::default()
-        },
-    );
+    let server = Served::new(Limits::default(), Fake { panics: true, ..Fake::default() });
     let answer = server.request("GET", "/v1/services", "");
     assert!(answer.starts_with("HTTP/1.1 500 "), "{answer}");
     assert!(answer.contains("\"error\":\"internal\""), "{answer}");
-    assert!(
-        server
-            .request("GET", "/v1/timeouts", "")
-            .starts_with("HTTP/1.1 200 ")
-    );
+    assert!(server.request("GET", "/v1/timeouts", "").starts_with("HTTP/1.1 200 "));
 }
 
 #[test]
 fn idle_clients_are_closed_and_the_one_too_many_is_told_so() {
-    let limits = Limits {
-        connections: 3,
-        head_time: Duration::from_millis(500),
-        ..Limits::default()
-    };
+    let limits =
+        Limits { connections: 3, head_time: Duration::from_millis(500), ..Limits::default() };
     let server = Served::new(limits, Fake::default());
-    let mut idle: Vec<UnixStream> = (0..3)
-        .map(|_| UnixStream::connect(&server.path).unwrap())
-        .collect();
+    let mut idle: Vec<UnixStream> =
+        (0..3).map(|_| UnixStream::connect(&server.path).unwrap()).collect();
     let answer = server.request("GET", "/v1/timeouts", "");
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
     assert!(answer.contains("3 clients are connected"), "{answer}");
@@ -181,20 +145,12 @@ fn client_that_stops_reading_loses_its_place() {
         head_time: Duration::from_millis(200),
         ..Limits::default()
     };
-    let fake = Fake {
-        shards: 100,
-        per_shard: 20_000,
-        ..Fake::default()
-    };
+    let fake = Fake { shards: 100, per_shard: 20_000, ..Fake::default() };
     let server = Served::new(limits, fake);
     let mut deaf = UnixStream::connect(&server.path).unwrap();
-    deaf.write_all(b"GET /v1/connections HTTP/1.1\r\n\r\n")
-        .unwrap();
+    deaf.write_all(b"GET /v1/connections HTTP/1.1\r\n\r\n").unwrap();
     let patience = std::time::Instant::now() + Duration::from_secs(10);
-    while !server
-        .request("GET", "/v1/timeouts", "")
-        .starts_with("HTTP/1.1 200 ")
-    {
+    while !server.request("GET", "/v1/timeouts", "").starts_with("HTTP/1.1 200 ") {
         assert!(std::time::Instant::now() < patience, "still served");
     }
     // The whole table was not copied for somebody who does not read it.
@@ -216,9 +172,6 @@ fn metrics_count_verdicts_ports_services_and_servers() {
          server=\"10.0.0.11:80\"} 9",
         "switchyard_server_weight{service=\"192.0.2.10:80/tcp\",server=\"10.0.0.11:80\"} 5",
     ] {
-        assert!(
-            page.contains(&format!("\n{line}\n")),
-            "{line} is not in\n{page}"
-        );
+        assert!(page.contains(&format!("\n{line}\n")), "{line} is not in\n{page}");
     }
 }

@@ -6,10 +6,7 @@ use std::os::unix::net::UnixListener;
 use crate::control::socket::{BindError, bind};
 
 fn in_runtime<T>(work: impl FnOnce() -> T) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let _inside = runtime.enter();
     work()
 }
@@ -40,10 +37,7 @@ fn stale_socket_is_replaced_and_a_live_one_is_not() {
         assert!(matches!(error, BindError::InUse { .. }), "{error:?}");
         let text = error.to_string();
         assert!(text.contains(path.to_str().unwrap()), "{text}");
-        assert!(
-            text.contains(&format!("(process {})", std::process::id())),
-            "{text}"
-        );
+        assert!(text.contains(&format!("(process {})", std::process::id())), "{text}");
     });
 }
 

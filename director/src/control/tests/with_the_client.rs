@@ -13,26 +13,14 @@ use crate::control::operations::{Command, Operations};
 use crate::control::server::Limits;
 
 fn key() -> ServiceKey {
-    ServiceKey::Fwmark {
-        fwmark: 7,
-        ipv6: true,
-    }
+    ServiceKey::Fwmark { fwmark: 7, ipv6: true }
 }
 
 fn add() -> Command {
-    let persistence = Some(Persistence {
-        timeout: 360,
-        prefix: 64,
-        engine: None,
-    });
+    let persistence = Some(Persistence { timeout: 360, prefix: 64, engine: None });
     let scheduler = "mh".to_owned();
-    let service = ServiceSpec {
-        key: key(),
-        scheduler,
-        flags: 0x10,
-        persistence,
-        one_packet: false,
-    };
+    let service =
+        ServiceSpec { key: key(), scheduler, flags: 0x10, persistence, one_packet: false };
     Command::AddService { service }
 }
 
@@ -40,18 +28,12 @@ fn add_server() -> Command {
     let server = ServerSpec {
         address: "[2001:db8::11]:80".parse().unwrap(),
         forwarding: Forwarding::Tunnel,
-        tunnel: Tunnel::Gue {
-            port: 6080,
-            checksum: TunnelChecksum::Remcsum,
-        },
+        tunnel: Tunnel::Gue { port: 6080, checksum: TunnelChecksum::Remcsum },
         weight: 1,
         upper_threshold: 100,
         lower_threshold: 0,
     };
-    Command::AddServer {
-        service: key(),
-        server,
-    }
+    Command::AddServer { service: key(), server }
 }
 
 #[test]
@@ -61,18 +43,10 @@ fn what_is_added_through_the_client_comes_back_unchanged() {
     assert_eq!(client.apply(&[add(), add_server()]).unwrap(), 2);
     let services = client.services().unwrap();
     assert_eq!(services, server.fake.services());
-    assert_eq!(
-        services[0].servers[0].spec.address.to_string(),
-        "[2001:db8::11]:80"
-    );
+    assert_eq!(services[0].servers[0].spec.address.to_string(), "[2001:db8::11]:80");
     assert_eq!(client.timeouts().unwrap().udp, 300);
     assert_eq!(client.status().unwrap().table_size, 4096);
-    assert!(
-        client
-            .metrics()
-            .unwrap()
-            .contains("service=\"fwmark 7/ipv6\"")
-    );
+    assert!(client.metrics().unwrap().contains("service=\"fwmark 7/ipv6\""));
 }
 
 #[test]
@@ -80,10 +54,7 @@ fn refusal_keeps_its_kind_and_its_place() {
     let server = Served::new(Limits::default(), Fake::default());
     let mut client = Client::connect(&server.path).unwrap();
     match client.apply(&[add(), add()]) {
-        Err(ClientError::Refused {
-            refusal,
-            index: Some(1),
-        }) => {
+        Err(ClientError::Refused { refusal, index: Some(1) }) => {
             assert_eq!(refusal.error, RefusalKind::ServiceExists);
         }
         other => panic!("{other:?}"),
@@ -92,10 +63,7 @@ fn refusal_keeps_its_kind_and_its_place() {
 
 #[test]
 fn client_outlives_the_servers_patience_with_idle_connections() {
-    let limits = Limits {
-        head_time: Duration::from_millis(50),
-        ..Limits::default()
-    };
+    let limits = Limits { head_time: Duration::from_millis(50), ..Limits::default() };
     let server = Served::new(limits, Fake::default());
     let mut client = Client::connect(&server.path).unwrap();
     client.timeouts().unwrap();
@@ -105,21 +73,13 @@ fn client_outlives_the_servers_patience_with_idle_connections() {
 
 #[test]
 fn all_connections_arrive_once_and_the_listing_may_be_left_early() {
-    let fake = Fake {
-        shards: 5,
-        per_shard: 3000,
-        ..Fake::default()
-    };
+    let fake = Fake { shards: 5, per_shard: 3000, ..Fake::default() };
     let server = Served::new(Limits::default(), fake);
     let mut client = Client::connect(&server.path).unwrap();
     let mut seen = std::collections::HashSet::new();
     client
         .connections(|connection| {
-            assert!(
-                seen.insert(connection.client),
-                "twice: {}",
-                connection.client
-            );
+            assert!(seen.insert(connection.client), "twice: {}", connection.client);
             ControlFlow::Continue(())
         })
         .unwrap();
@@ -128,11 +88,7 @@ fn all_connections_arrive_once_and_the_listing_may_be_left_early() {
     client
         .connections(|_| {
             count += 1;
-            if count == 10 {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
+            if count == 10 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
         .unwrap();
     assert_eq!(count, 10);
@@ -144,16 +100,10 @@ fn absent_socket_and_stale_socket_both_mean_not_running() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("control.sock");
     let absent = Client::connect(&path);
-    assert!(
-        matches!(absent, Err(ClientError::NotRunning { .. })),
-        "{absent:?}"
-    );
+    assert!(matches!(absent, Err(ClientError::NotRunning { .. })), "{absent:?}");
     drop(UnixListener::bind(&path).unwrap());
     let stale = Client::connect(&path);
-    assert!(
-        matches!(stale, Err(ClientError::NotRunning { .. })),
-        "{stale:?}"
-    );
+    assert!(matches!(stale, Err(ClientError::NotRunning { .. })), "{stale:?}");
     let remedy = stale.err().and_then(|error| error.remedy()).unwrap();
     assert!(remedy.contains(path.to_str().unwrap()), "{remedy}");
 }
@@ -179,26 +129,18 @@ fn impostor(answer: &'static [u8]) -> (tempfile::TempDir, std::path::PathBuf) {
 fn another_program_or_version_on_the_socket_is_told_from_a_director() {
     let (_directory, path) = impostor(b"SSH-2.0-OpenSSH_9.2\r\n");
     let error = Client::connect(&path).unwrap().timeouts().unwrap_err();
-    assert!(
-        matches!(error, ClientError::Protocol { director: None, .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, ClientError::Protocol { director: None, .. }), "{error:?}");
 
     let (_directory, path) = impostor(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}");
     let error = Client::connect(&path).unwrap().timeouts().unwrap_err();
-    assert!(
-        matches!(error, ClientError::Protocol { director: None, .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, ClientError::Protocol { director: None, .. }), "{error:?}");
 
     let (_directory, path) = impostor(
         b"HTTP/1.1 404 Not Found\r\nswitchyard-version: 9.0.0\r\ncontent-length: 53\r\n\r\n\
           {\"error\":\"bad_request\",\"message\":\"no such path, sorry\"}",
     );
     let error = Client::connect(&path).unwrap().timeouts().unwrap_err();
-    let ClientError::Protocol { director, .. } = &error else {
-        panic!("{error:?}")
-    };
+    let ClientError::Protocol { director, .. } = &error else { panic!("{error:?}") };
     assert_eq!(director.as_deref(), Some("9.0.0"));
     assert!(error.remedy().unwrap().contains("9.0.0"));
 }

@@ -75,7 +75,7 @@ mod tests {
     fn an_entry_comes_up_after_its_time_and_within_two_slots() {
         let mut wheel = Wheel::new();
         wheel.insert(entry(1), Duration::from_secs(10));
-        assert_eq!(sweep_all(&mut wheel, Duration::from_millis(9_999)), []);
+        assert_eq!(sweep_all(&mut wheel, Duration::from_millis(9_999)), [0; 0]);
         assert_eq!(sweep_all(&mut wheel, Duration::from_millis(10_500)), [1]);
     }
 

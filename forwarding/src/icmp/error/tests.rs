@@ -112,10 +112,9 @@ fn no_error_is_sent_about_an_error() {
     let quote = [0x45; 60];
     let v4 = ["10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap()];
     let v6 = ["fd00::1".parse().unwrap(), "fd00::2".parse().unwrap()];
-    for ([a, b], kinds, echo) in [
-        (v4, &[3u8, 4, 5, 11, 12][..], 8),
-        (v6, &[1, 2, 3, 4, 127, 137], 128),
-    ] {
+    for ([a, b], kinds, echo) in
+        [(v4, &[3u8, 4, 5, 11, 12][..], 8), (v6, &[1, 2, 3, 4, 127, 137], 128)]
+    {
         for kind in kinds {
             let frame = icmp_error(a, b, (*kind, 0), &quote);
             assert_eq!(reply_to(&frame, None, Error::TimeExceeded), None, "{kind}");
@@ -143,12 +142,7 @@ fn no_error_is_sent_to_or_about_many_hosts() {
         reply_to(&frame, None, about).is_some()
     };
     let unreachable = Error::PortUnreachable;
-    for source in [
-        "0.0.0.0:1",
-        "127.0.0.1:1",
-        "224.0.0.1:1",
-        "255.255.255.255:1",
-    ] {
+    for source in ["0.0.0.0:1", "127.0.0.1:1", "224.0.0.1:1", "255.255.255.255:1"] {
         assert!(!answered(source, "10.0.0.2:2", unreachable), "{source}");
     }
     assert!(!answered("10.0.0.1:1", "224.0.0.1:2", unreachable));
@@ -158,11 +152,7 @@ fn no_error_is_sent_to_or_about_many_hosts() {
     }
     assert!(!answered("[fd00::1]:1", "[ff02::1]:2", unreachable));
     // Path MTU discovery works for IPv6 multicast (RFC 4443 section 2.4 e.3).
-    assert!(answered(
-        "[fd00::1]:1",
-        "[ff02::1]:2",
-        Error::TooBig { mtu: 1280 }
-    ));
+    assert!(answered("[fd00::1]:1", "[ff02::1]:2", Error::TooBig { mtu: 1280 }));
 }
 
 #[test]
@@ -177,9 +167,6 @@ fn a_reply_without_room_is_not_begun() {
     assert!(reply.is_empty());
     assert!(chunk.iter().all(|byte| *byte == 0xaa));
     let mut reply = Packet::new(&mut chunk[..needed], 0, 0);
-    assert!(
-        error(&mut reply, &frame, &headers, None, V6, about).is_none(),
-        "other family"
-    );
+    assert!(error(&mut reply, &frame, &headers, None, V6, about).is_none(), "other family");
     assert!(error(&mut reply, &frame, &headers, None, V4, about).is_some());
 }

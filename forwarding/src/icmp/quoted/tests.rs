@@ -9,11 +9,7 @@ use crate::tunnel::{self, Outer};
 use crate::{Fragment, Packet};
 
 fn kind(spec: &Spec) -> (u8, u8) {
-    if spec.source.is_ipv4() {
-        (3, 4)
-    } else {
-        (2, 0)
-    }
+    if spec.source.is_ipv4() { (3, 4) } else { (2, 0) }
 }
 
 /// An error about `spec`'s packet, of which `len` bytes of the transport header are quoted.
@@ -56,15 +52,9 @@ proptest! {
 fn only_errors_quote() {
     let ip = &Spec::new(Transport::Tcp, "10.0.0.1:1", "10.0.0.2:2").build()[14..];
     let (a, b) = ("10.0.0.9".parse().unwrap(), "10.0.0.1".parse().unwrap());
-    for (kind, quotes) in [
-        (0, false),
-        (3, true),
-        (4, true),
-        (5, false),
-        (8, false),
-        (11, true),
-        (12, true),
-    ] {
+    for (kind, quotes) in
+        [(0, false), (3, true), (4, true), (5, false), (8, false), (11, true), (12, true)]
+    {
         let frame = icmp_error(a, b, (kind, 0), ip);
         assert_eq!(quoted_in(&frame).is_some(), quotes, "type {kind}");
     }
@@ -101,10 +91,8 @@ fn impossible_quotes_are_refused() {
 
 #[test]
 fn a_quoted_first_fragment_is_found() {
-    let spec = Spec {
-        payload: vec![1; 80],
-        ..Spec::new(Transport::Tcp, "10.0.0.1:1", "10.0.0.2:2")
-    };
+    let spec =
+        Spec { payload: vec![1; 80], ..Spec::new(Transport::Tcp, "10.0.0.1:1", "10.0.0.2:2") };
     let fragment = spec.build_fragment(0, true);
     let (a, b) = (spec.destination.ip(), spec.source.ip());
     let frame = icmp_error(a, b, (3, 4), &fragment[14..]);
@@ -116,10 +104,8 @@ fn a_quoted_first_fragment_is_found() {
 #[test]
 fn extensions_behind_the_quote_are_no_part_of_it() {
     // RFC 4884: a router quotes 128 bytes and puts an MPLS label behind them.
-    let spec = Spec {
-        payload: vec![1; 1000],
-        ..Spec::new(Transport::Tcp, "10.0.0.1:1", "10.0.0.2:2")
-    };
+    let spec =
+        Spec { payload: vec![1; 1000], ..Spec::new(Transport::Tcp, "10.0.0.1:1", "10.0.0.2:2") };
     let mut message = spec.build()[14..14 + 128].to_vec();
     message.extend([0x20, 0, 0, 0, 0, 8, 1, 1, 0, 0, 0, 1]);
     let (a, b) = (spec.destination.ip(), spec.source.ip());
@@ -137,40 +123,24 @@ fn error_about_tunnel(spec: &Spec, len: usize) -> Vec<u8> {
     chunk.extend_from_slice(&frame);
     let mut packet = Packet::new(&mut chunk, 64, frame.len());
     let headers = parse(packet.bytes()).unwrap();
-    let outer = Outer {
-        source: director,
-        destination: server,
-        id: 1,
-    };
+    let outer = Outer { source: director, destination: server, id: 1 };
     tunnel::encapsulate(&mut packet, &headers, &outer).unwrap();
     let ip = &packet.bytes()[14..];
-    icmp_error(
-        "192.0.2.254".parse().unwrap(),
-        director,
-        (3, 4),
-        &ip[..ip.len().min(len)],
-    )
+    icmp_error("192.0.2.254".parse().unwrap(), director, (3, 4), &ip[..ip.len().min(len)])
 }
 
 #[test]
 fn errors_about_our_tunnels_are_looked_into_and_passed_on() {
-    for (source, destination, inner) in [
-        ("10.0.0.1:1000", "10.0.0.2:80", 20),
-        ("[fd00::1]:1000", "[fd00::2]:80", 40),
-    ] {
+    for (source, destination, inner) in
+        [("10.0.0.1:1000", "10.0.0.2:80", 20), ("[fd00::1]:1000", "[fd00::2]:80", 40)]
+    {
         let spec = Spec::new(Transport::Tcp, source, destination);
         let frame = error_about_tunnel(&spec, 20 + inner + 8);
         let quote = quoted_in(&frame).unwrap();
-        assert_eq!(
-            quote.destination,
-            "192.0.2.2".parse::<std::net::IpAddr>().unwrap()
-        );
+        assert_eq!(quote.destination, "192.0.2.2".parse::<std::net::IpAddr>().unwrap());
         assert_eq!((quote.source_port, quote.destination_port), (0, 0));
         let inside = tunnelled(&frame, &quote).unwrap();
-        assert_eq!(
-            (inside.source, inside.destination),
-            (spec.source.ip(), spec.destination.ip())
-        );
+        assert_eq!((inside.source, inside.destination), (spec.source.ip(), spec.destination.ip()));
         assert_eq!((inside.source_port, inside.destination_port), (1000, 80));
         assert_eq!(inside.end, frame.len());
 
@@ -198,9 +168,5 @@ fn a_short_quote_of_a_tunnel_packet_names_the_server_but_nothing_inside() {
         assert_eq!(tunnelled(&frame, &quote), None, "{len} bytes quoted");
     }
     let plain = error_about(&spec, 8);
-    assert_eq!(
-        tunnelled(&plain, &quoted_in(&plain).unwrap()),
-        None,
-        "no tunnel"
-    );
+    assert_eq!(tunnelled(&plain, &quoted_in(&plain).unwrap()), None, "no tunnel");
 }

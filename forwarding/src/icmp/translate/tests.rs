@@ -23,8 +23,8 @@ fn error_about(spec: &Spec, from: IpAddr, to: IpAddr, len: usize, code: u8) -> V
 /// Client, virtual service, real server; the packet that the client sends to the service.
 fn scenes() -> impl Strategy<Value = (Spec, SocketAddr, usize)> {
     endpoints::<3>().prop_flat_map(|[client, service, server]| {
-        // 8 bytes are the short quotes of RFC 792. Of 17 bytes the last is half a TCP checksum, which
-        // can be neither updated nor left out.
+        // 8 bytes are the short quotes of RFC 792. Of 17 bytes the last is half a TCP checksum,
+        // which can be neither updated nor left out.
         let len = prop_oneof![Just(8usize), 8usize..17, 18usize..40, Just(300)];
         (between(client, service), Just(server), len)
     })
@@ -53,8 +53,8 @@ fn without_crc(mut frame: Vec<u8>, spec: &Spec) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// The server (or a router before it) complains about what we sent it; the client must hear about
-    /// what it sent to the service.
+    /// The server (or a router before it) complains about what we sent it; the client must hear
+    /// about what it sent to the service.
     #[test]
     fn an_error_from_the_server_side_reaches_the_client(
         (spec, server, len) in scenes(),

@@ -27,11 +27,8 @@ proptest! {
 
 #[test]
 fn a_replaced_tag_keeps_its_priority() {
-    let mut frame = Spec {
-        vlan: Some(7),
-        ..Spec::new(Transport::Udp, "10.0.0.1:1", "10.0.0.2:2")
-    }
-    .build();
+    let mut frame =
+        Spec { vlan: Some(7), ..Spec::new(Transport::Udp, "10.0.0.1:1", "10.0.0.2:2") }.build();
     frame[14] |= 0xb0;
     let len = frame.len();
     let mut packet = Packet::new(&mut frame, 0, len);
