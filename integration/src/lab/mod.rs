@@ -42,7 +42,7 @@ use anyhow::{Context, Result, bail, ensure};
 pub use address::{Mac, Prefix};
 pub use host::Host;
 pub use link::Link;
-pub use process::{Command, Output, Process};
+pub use process::{Command, Process};
 pub use record::sweep;
 
 use namespace::Namespace;

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -93,11 +93,11 @@ impl Command {
             bail!("{} did not end within {limit:?}:\n{}", process.title(), process.log());
         };
         let running = &process.running;
-        let stdout = running.output.as_deref().map_or(Ok(Vec::new()), fs::read);
+        let output = running.output.as_deref().map_or(Ok(Vec::new()), fs::read);
         Ok(Output {
             status,
-            stdout: String::from_utf8_lossy(&stdout.context("read the output")?).into_owned(),
-            stderr: running.read_log(),
+            stdout: output.context("read the output")?,
+            stderr: fs::read(&running.log).context("read the log")?,
         })
     }
 
@@ -135,17 +135,6 @@ impl Command {
         }
         Ok(Process { running, pipes })
     }
-}
-
-/// What a program that has ended has said. Bytes that are not UTF-8 are replaced.
-#[derive(Clone, Debug)]
-pub struct Output {
-    /// How it ended.
-    pub status: ExitStatus,
-    /// Its standard output.
-    pub stdout: String,
-    /// Its standard error.
-    pub stderr: String,
 }
 
 /// A process of the lab. Dropping this handle does not stop it.

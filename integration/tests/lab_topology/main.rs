@@ -239,6 +239,7 @@ fn udp_echo_names_the_server() {
             .args(["send-udp", &target.to_string(), "--count", "5", "--json"])
             .output(SECOND * 10)
             .unwrap();
-        assert_eq!(output.stdout.trim(), r#"{"by_server":{"server2":5},"lost":0}"#);
+        let tally = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(tally.trim(), r#"{"by_server":{"server2":5},"lost":0}"#);
     }
 }
