@@ -1,4 +1,7 @@
 //! Memory and process: services, connections, the packet pipeline and its control.
+//!
+//! A packet enters at [`worker::Worker::breath`], its fate is decided in [`dispatch`], services
+//! and servers are kept in [`table`]; [`process`] puts it all together.
 
 #![forbid(unsafe_code)]
 
@@ -6,4 +9,7 @@ pub mod config;
 pub mod control;
 pub mod dispatch;
 pub mod network;
+pub mod process;
 pub mod steer;
+pub mod table;
+pub mod worker;

@@ -3,8 +3,10 @@
 //! Knows frames, queues and the kernel's interfaces to them. Must not know services, servers,
 //! connections or buckets. The only crate of the workspace with `unsafe` code.
 
+pub mod bpf;
 mod capture;
 mod checksum;
+pub mod ethtool;
 mod fault;
 pub mod interface;
 mod mapping;
@@ -18,6 +20,7 @@ pub mod raw;
 mod segment;
 mod sockopt;
 mod trace;
+pub mod tun;
 mod xsk;
 
 pub use capture::CaptureError;

@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 use arc_swap::ArcSwap;
 use netio::bpf::Link;
 use netio::interface;
-use netio::packet::{PacketOptions, PacketPort};
+use netio::{PacketOptions, PacketPort};
 use netio::{Pool, Port};
 
 use crate::config::{Config, Io};

@@ -26,7 +26,7 @@ pub const METHODS: &[Method] = &[
 ];
 
 /// Both families with their VIP.
-pub const FAMILIES: [(&str, IpAddr); 2] = [("IPv4", VIP_V4), ("IPv6", VIP_V6)];
+pub(super) const FAMILIES: [(&str, IpAddr); 2] = [("IPv4", VIP_V4), ("IPv6", VIP_V6)];
 
 impl Method {
     /// Whether servers need an agent that unpacks tunnel packets.

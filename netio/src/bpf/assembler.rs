@@ -117,13 +117,7 @@ impl Assembler {
     /// Turns the low `bits` (16, 32 or 64) from network to host order or back; bits above become 0.
     pub fn swap_network_order(&mut self, register: Register, bits: i32) {
         let to_big_endian = code::FROM_REGISTER;
-        self.push(
-            class::ALU32 | code::BYTE_ORDER | to_big_endian,
-            register,
-            R0,
-            0,
-            bits,
-        );
+        self.push(class::ALU32 | code::BYTE_ORDER | to_big_endian, register, R0, 0, bits);
     }
 
     /// `to = value`, all 64 bits (two slots).
@@ -155,13 +149,7 @@ impl Assembler {
     /// `Word` or `Double`.
     pub fn atomic_add(&mut self, size: Size, base: Register, offset: i16, value: Register) {
         let operation = Alu::Add as i32;
-        self.push(
-            class::STX | code::ATOMIC | size as u8,
-            base,
-            value,
-            offset,
-            operation,
-        );
+        self.push(class::STX | code::ATOMIC | size as u8, base, value, offset, operation);
     }
 
     /// Calls a function of the kernel.
@@ -263,20 +251,10 @@ impl Assembler {
             offset: 0,
             immediate: low,
         });
-        self.insns.push(Insn {
-            code: class::LD,
-            registers: 0,
-            offset: 0,
-            immediate: high,
-        });
+        self.insns.push(Insn { code: class::LD, registers: 0, offset: 0, immediate: high });
     }
 
     fn push(&mut self, code: u8, to: Register, from: Register, offset: i16, immediate: i32) {
-        self.insns.push(Insn {
-            code,
-            registers: (from as u8) << 4 | to as u8,
-            offset,
-            immediate,
-        });
+        self.insns.push(Insn { code, registers: (from as u8) << 4 | to as u8, offset, immediate });
     }
 }

@@ -110,9 +110,7 @@ impl Link {
     /// When the interface goes away, the kernel cuts the link (ENOLINK).
     fn failure(&self, source: io::Error) -> AttachError {
         match source.raw_os_error() {
-            Some(libc::ENOLINK) => AttachError::NoDevice {
-                ifindex: self.ifindex,
-            },
+            Some(libc::ENOLINK) => AttachError::NoDevice { ifindex: self.ifindex },
             _ => AttachError::new(self.ifindex, source),
         }
     }

@@ -213,10 +213,7 @@ mod tests {
         let lost = asm.label("lost");
         asm.jump(lost);
         let error = asm.assemble().unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "label \"lost\" is jumped to but was never placed"
-        );
+        assert_eq!(error.to_string(), "label \"lost\" is jumped to but was never placed");
     }
 
     #[test]

@@ -72,13 +72,7 @@ impl Map {
             }
             _ => value_size as usize,
         };
-        Ok(Map {
-            fd,
-            name: name.to_owned(),
-            key_size: key_size as usize,
-            value_size,
-            capacity,
-        })
+        Ok(Map { fd, name: name.to_owned(), key_size: key_size as usize, value_size, capacity })
     }
 
     /// A map of AF_XDP sockets, one for each of `queues` receive queues.
@@ -179,10 +173,7 @@ impl Map {
     pub fn sum(&self, index: u32) -> Result<u64, MapError> {
         let values = self.lookup(&index.to_ne_bytes())?.unwrap_or_default();
         let (counters, _) = values.as_chunks::<8>();
-        Ok(counters
-            .iter()
-            .map(|counter| u64::from_ne_bytes(*counter))
-            .fold(0, u64::wrapping_add))
+        Ok(counters.iter().map(|counter| u64::from_ne_bytes(*counter)).fold(0, u64::wrapping_add))
     }
 
     fn element(&self, key: &[u8], value: u64, flags: u64) -> syscall::MapElem {
@@ -199,12 +190,7 @@ impl Map {
         if bytes.len() == expected {
             return Ok(());
         }
-        Err(MapError::WrongSize {
-            name: self.name.clone(),
-            what,
-            expected,
-            got: bytes.len(),
-        })
+        Err(MapError::WrongSize { name: self.name.clone(), what, expected, got: bytes.len() })
     }
 
     fn failure(&self, action: &'static str, source: io::Error) -> MapError {
@@ -218,11 +204,7 @@ fn failure(name: &str, capacity: u32, action: &'static str, source: io::Error) -
         Some(libc::EPERM) => MapError::NotPermitted { name },
         // What the kernel says of a hash map without room, and of an index past an array's end.
         Some(libc::E2BIG) => MapError::Full { name, capacity },
-        _ => MapError::Kernel {
-            name,
-            action,
-            source,
-        },
+        _ => MapError::Kernel { name, action, source },
     }
 }
 

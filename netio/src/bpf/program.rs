@@ -87,10 +87,7 @@ impl Program {
                     }
                 }
             }
-            _ => Err(LoadError::Kernel {
-                name,
-                source: error,
-            }),
+            _ => Err(LoadError::Kernel { name, source: error }),
         }
     }
 

@@ -133,11 +133,7 @@ pub(super) unsafe fn bpf<T>(command: Command, attributes: &mut T) -> io::Result<
             size_of::<T>(),
         )
     };
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(result as i32)
-    }
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
 }
 
 /// As [`bpf`], for the commands whose result is a new file descriptor.

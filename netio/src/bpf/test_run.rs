@@ -20,11 +20,7 @@ pub struct TestContext {
 
 impl Default for TestContext {
     fn default() -> TestContext {
-        TestContext {
-            ingress_ifindex: 0,
-            rx_queue: 0,
-            repeat: 1,
-        }
+        TestContext { ingress_ifindex: 0, rx_queue: 0, repeat: 1 }
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use anyhow::{Result, bail};
 use netio::Pool;
 use netio::bpf::{Link, Map, ProgramType, XdpMode};
-use netio::xsk::{Bind, XskOptions, XskPort};
+use netio::{Bind, XskOptions, XskPort};
 
 use super::Card;
 use crate::config::Config;
