@@ -72,8 +72,8 @@ impl Buffer {
     }
 
     /// The packet inside the `length` bytes that a raw socket for `protocol` has put into
-    /// [`space`](Buffer::space), ready for the host's IP stack: a TCP or UDP checksum that its
-    /// sender left to hardware (only the pseudo-header sum stands in the field) is completed.
+    /// [`space`](Buffer::space), ready for the host's IP stack: a checksum that its sender left to
+    /// hardware is completed (TCP and UDP: only the pseudo-header sum stands in the field; SCTP: 0).
     ///
     /// `source` is the outer source.
     ///
@@ -118,6 +118,7 @@ impl Buffer {
         if let Some(partial) = checksum::partial(frame, &headers) {
             checksum::complete(frame, partial, headers.end);
         }
+        checksum::complete_sctp(frame, &headers);
         Ok(&self.bytes[inner])
     }
 

@@ -41,7 +41,7 @@ enum Command {
     },
     /// Fetch many times, each on a new connection, and count who answered
     Get {
-        /// Where to: http://192.0.2.10/, 192.0.2.10:80 or [2001:db8:1::10]:80
+        /// Where to: an address, an address with a port (IPv6 in brackets), or an http URL of such
         target: String,
         /// How many requests
         #[arg(long, default_value_t = 1)]
@@ -171,14 +171,18 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().context("start a runtime")
 }
 
-/// `http://address[:port]/...` or `address:port`. Names are not looked up: a lab has no DNS.
+/// Address, address with port, or `http://` and one of them; port 80 unless it says another.
+/// Names are not looked up: a lab has no DNS.
 fn http_target(text: &str) -> Result<SocketAddr> {
-    let text = text.strip_prefix("http://").unwrap_or(text);
-    let authority = text.split('/').next().unwrap_or(text);
-    authority
-        .parse()
-        .or_else(|_| format!("{authority}:80").parse())
-        .with_context(|| format!("{text:?} is not an address like 192.0.2.10:80"))
+    let authority = text.strip_prefix("http://").unwrap_or(text);
+    let authority = authority.split('/').next().unwrap_or(authority);
+    let address = authority.trim_matches(['[', ']']).parse::<IpAddr>();
+    match address {
+        Ok(address) => Ok(SocketAddr::new(address, 80)),
+        Err(_) => authority
+            .parse()
+            .with_context(|| format!("{text:?} is not an address like 192.0.2.10:80")),
+    }
 }
 
 /// A line that counts up, when a person is watching.
@@ -207,4 +211,23 @@ fn exit_if(failed: bool) -> Result<()> {
         std::process::exit(1);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_may_leave_out_scheme_port_and_brackets() {
+        for (text, target) in [
+            ("http://192.0.2.10/", "192.0.2.10:80"),
+            ("192.0.2.10:8080", "192.0.2.10:8080"),
+            ("2001:db8:1::10", "[2001:db8:1::10]:80"),
+            ("http://[2001:db8:1::10]/x", "[2001:db8:1::10]:80"),
+            ("[2001:db8:1::10]:8080", "[2001:db8:1::10]:8080"),
+        ] {
+            assert_eq!(http_target(text).unwrap(), target.parse().unwrap(), "{text}");
+        }
+        assert!(http_target("vip.example").is_err());
+    }
 }

@@ -95,23 +95,13 @@ pub(super) fn connect(
     let far = segment.namespace_file()?;
     host.run(|| {
         netlink::request(async |handle| {
-            let near = LinkVeth::new(&link.interface, port).address(mac.0.to_vec());
-            let mut message = near.build();
-            let shape = shape(link);
-            message.attributes.extend(shape.iter().cloned());
-            for attribute in &mut message.attributes {
-                if let LinkAttribute::LinkInfo(infos) = attribute {
-                    let mut peer =
-                        LinkUnspec::new_with_name(port).setns_by_fd(far.as_raw_fd()).build();
-                    peer.attributes.extend(shape.iter().cloned());
-                    for info in infos {
-                        use netlink_packet_route::link::LinkInfo;
-                        if let LinkInfo::Data(data) = info {
-                            *data = InfoData::Veth(InfoVeth::Peer(peer.clone()));
-                        }
-                    }
-                }
-            }
+            let mut peer = LinkUnspec::new_with_name(port).setns_by_fd(far.as_raw_fd()).build();
+            peer.attributes.extend(shape(link));
+            let mut message = LinkVeth::new(&link.interface, port)
+                .address(mac.0.to_vec())
+                .set_info_data(InfoData::Veth(InfoVeth::Peer(peer)))
+                .build();
+            message.attributes.extend(shape(link));
             handle
                 .link()
                 .add(message)

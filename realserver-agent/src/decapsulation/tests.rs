@@ -121,6 +121,25 @@ fn a_checksum_left_to_hardware_is_completed_before_the_host_sees_it() {
 }
 
 #[test]
+fn an_sctp_checksum_left_to_hardware_is_completed() {
+    let mut sctp = vec![0x30, 0x39, 0, 80, 0, 0, 0, 1, 0, 0, 0, 0, 14, 0, 0, 4];
+    let inner = ipv4(132, CLIENT, VIP, &sctp);
+    let mut buffer = Buffer::new();
+    let out = unpack(&mut buffer, RawFamily::V4, IPIP, &inner, &policy()).unwrap();
+    // CRC32c (RFC 9260, appendix A), a bit at a time.
+    let mut remainder = !0u32;
+    for byte in &sctp {
+        remainder ^= u32::from(*byte);
+        for _ in 0..8 {
+            let low = remainder & 1;
+            remainder = (remainder >> 1) ^ (low * 0x82f6_3b78);
+        }
+    }
+    sctp[8..12].copy_from_slice(&(!remainder).to_le_bytes());
+    assert_eq!(out[20..], sctp);
+}
+
+#[test]
 fn a_packet_for_another_address_is_not_let_into_the_host() {
     let (datagram, pseudo) = udp(&CLIENT, &[127, 0, 0, 1]);
     let inner = ipv4(17, CLIENT, [127, 0, 0, 1], &finished(datagram, pseudo));
