@@ -45,10 +45,7 @@ pub(crate) fn ip(arguments: &str) {
 
 fn output_of_ip(arguments: &str) -> std::process::Output {
     let _nobody_closes = FORKING.lock();
-    Command::new("ip")
-        .args(arguments.split_whitespace())
-        .output()
-        .expect("iproute2 is installed")
+    Command::new("ip").args(arguments.split_whitespace()).output().expect("iproute2 is installed")
 }
 
 /// A veth pair `near` (10.9.0.1/24) and `far` (no address), both up, of `queues` queues each.

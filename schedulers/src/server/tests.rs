@@ -92,10 +92,7 @@ fn a_worker_that_is_late_with_an_old_count_leaves_no_flag_standing() {
     let old = server.look();
     server.set_thresholds(0, 0);
     server.settle_overload(old);
-    assert!(
-        server.is_eligible(),
-        "nor when the limit has been lifted meanwhile"
-    );
+    assert!(server.is_eligible(), "nor when the limit has been lifted meanwhile");
 
     close(&server, 1);
     let old = server.look();

@@ -12,12 +12,7 @@ pub enum Side {
 /// Lays rows out under each other, two blanks between columns and before the first, without blanks
 /// at the end of a line. Cells must be plain text: colour comes afterwards.
 pub fn columns<const N: usize>(sides: [Side; N], rows: &[[String; N]]) -> Vec<String> {
-    let width = |place: usize| {
-        rows.iter()
-            .map(|row| row[place].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
+    let width = |place: usize| rows.iter().map(|row| row[place].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(width);
     let lines = rows.iter().map(|row| {
         let mut line = String::new();

@@ -62,11 +62,7 @@ fn main() -> ExitCode {
         Err(error) => {
             let remedy = error.remedy().map(|remedy| format!("{remedy}\n"));
             // `eprintln!` panics when standard error is closed; then nobody is there to be told.
-            let _ = write!(
-                io::stderr(),
-                "dirctl: {error}\n{}",
-                remedy.unwrap_or_default()
-            );
+            let _ = write!(io::stderr(), "dirctl: {error}\n{}", remedy.unwrap_or_default());
             match error {
                 ClientError::NotRunning { .. } => NOT_RUNNING,
                 _ => CANNOT_ASK,
@@ -87,18 +83,11 @@ fn show_status(socket: Option<PathBuf>, json: bool) -> Result<u8, ClientError> {
     let paint = Paint::new(output.is_terminal(), no_color.as_deref(), term.as_deref());
     let text = if json {
         let text = serde_json::to_string_pretty(&status).map_err(io::Error::from);
-        text.map_err(|error| ClientError::System {
-            path: socket.clone(),
-            error,
-        })? + "\n"
+        text.map_err(|error| ClientError::System { path: socket.clone(), error })? + "\n"
     } else {
         status::text(&status, paint)
     };
     // A reader that has left is no concern of ours.
     let _ = output.write_all(text.as_bytes());
-    Ok(if status.warnings.is_empty() {
-        0
-    } else {
-        WARNINGS
-    })
+    Ok(if status.warnings.is_empty() { 0 } else { WARNINGS })
 }

@@ -10,9 +10,7 @@ impl Paint {
     /// For an output that is a terminal or not. `NO_COLOR` and `TERM=dumb` switch colour off.
     pub fn new(terminal: bool, no_color: Option<&str>, term: Option<&str>) -> Paint {
         let refused = no_color.is_some_and(|value| !value.is_empty()) || term == Some("dumb");
-        Paint {
-            colourful: terminal && !refused,
-        }
+        Paint { colourful: terminal && !refused }
     }
 
     /// A heading.
@@ -31,11 +29,7 @@ impl Paint {
     }
 
     fn wrap(self, code: &str, text: &str) -> String {
-        if self.colourful {
-            format!("\x1b[{code}m{text}\x1b[0m")
-        } else {
-            text.to_owned()
-        }
+        if self.colourful { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 }
 
@@ -45,10 +39,7 @@ mod tests {
 
     #[test]
     fn only_a_willing_terminal_gets_colour() {
-        assert_eq!(
-            Paint::new(true, None, Some("xterm")).heading("x"),
-            "\x1b[1mx\x1b[0m"
-        );
+        assert_eq!(Paint::new(true, None, Some("xterm")).heading("x"), "\x1b[1mx\x1b[0m");
         for plain in [
             Paint::new(false, None, Some("xterm")),
             Paint::new(true, Some("1"), Some("xterm")),

@@ -46,16 +46,8 @@ fn ports(ports: &[PortView], paint: Paint) -> Vec<String> {
     if ports.is_empty() {
         return vec!["  none: no packet reaches this director".to_owned()];
     }
-    let titles = [
-        "interface",
-        "queue",
-        "worker",
-        "io",
-        "received",
-        "transmitted",
-        "rx lost",
-        "tx lost",
-    ];
+    let titles =
+        ["interface", "queue", "worker", "io", "received", "transmitted", "rx lost", "tx lost"];
     let mut rows = vec![titles.map(str::to_owned)];
     rows.extend(ports.iter().map(|port| {
         [
@@ -70,10 +62,7 @@ fn ports(ports: &[PortView], paint: Paint) -> Vec<String> {
         ]
     }));
     use Side::{Left, Right};
-    let mut lines = columns(
-        [Left, Right, Right, Left, Right, Right, Right, Right],
-        &rows,
-    );
+    let mut lines = columns([Left, Right, Right, Left, Right, Right, Right, Right], &rows);
     for (line, port) in lines.iter_mut().skip(1).zip(ports) {
         if port.receive_dropped > 0 || port.transmit_dropped > 0 {
             *line = paint.loss(line);
@@ -91,11 +80,7 @@ fn verdicts(status: &Status) -> Vec<String> {
     let rows: Vec<[String; 3]> = verdicts
         .into_iter()
         .map(|verdict| {
-            [
-                verdict.packets.to_string(),
-                clean(&verdict.reason),
-                clean(&verdict.meaning),
-            ]
+            [verdict.packets.to_string(), clean(&verdict.reason), clean(&verdict.meaning)]
         })
         .collect();
     columns([Side::Right, Side::Left, Side::Left], &rows)
@@ -121,9 +106,7 @@ fn duration(seconds: f64) -> String {
 
 /// Names and messages may quote what somebody else has written; none of it shall steer a terminal.
 fn clean(text: &str) -> String {
-    text.chars()
-        .map(|letter| if letter.is_control() { ' ' } else { letter })
-        .collect()
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
 #[cfg(test)]
@@ -190,19 +173,11 @@ Warnings
 
     #[test]
     fn director_without_ports_packets_or_warnings_says_so() {
-        let bare = Status {
-            config: None,
-            ports: vec![],
-            verdicts: vec![],
-            warnings: vec![],
-            ..status()
-        };
+        let bare =
+            Status { config: None, ports: vec![], verdicts: vec![], warnings: vec![], ..status() };
         let text = text(&bare, Paint::default());
         assert!(text.contains("configuration  none\n"), "{text}");
-        assert!(
-            text.contains("none: no packet reaches this director\n"),
-            "{text}"
-        );
+        assert!(text.contains("none: no packet reaches this director\n"), "{text}");
         assert!(text.ends_with("\n  none yet\n"), "{text}");
     }
 
@@ -216,9 +191,6 @@ Warnings
     #[test]
     fn durations_show_their_two_largest_units() {
         let texts = [0.9, 59.0, 60.0, 3600.0, 356_400.0, -1.0].map(duration);
-        assert_eq!(
-            texts,
-            ["0 s", "59 s", "1 min 0 s", "1 h 0 min", "4 d 3 h", "0 s"]
-        );
+        assert_eq!(texts, ["0 s", "59 s", "1 min 0 s", "1 h 0 min", "4 d 3 h", "0 s"]);
     }
 }

@@ -21,11 +21,7 @@ impl Operations for Worried {
     }
 
     fn timeouts(&self) -> Timeouts {
-        Timeouts {
-            tcp: 900,
-            tcp_fin: 120,
-            udp: 300,
-        }
+        Timeouts { tcp: 900, tcp_fin: 120, udp: 300 }
     }
 
     fn connections(&self, _: usize) -> Option<Vec<ConnectionView>> {
@@ -115,15 +111,9 @@ fn warnings_give_exit_code_1_in_json_too() {
     with_director("worried", &["reload failed"], |socket| {
         let output = dirctl(socket, &["status"]);
         assert_eq!(output.status.code(), Some(1), "{output:?}");
-        assert!(
-            String::from_utf8(output.stdout)
-                .unwrap()
-                .contains("Warnings\n  reload failed\n")
-        );
-        let output = dirctl(
-            Path::new(""),
-            &["status", "--json", "--socket", socket.to_str().unwrap()],
-        );
+        assert!(String::from_utf8(output.stdout).unwrap().contains("Warnings\n  reload failed\n"));
+        let output =
+            dirctl(Path::new(""), &["status", "--json", "--socket", socket.to_str().unwrap()]);
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         let status: Status = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(status.warnings, ["reload failed"]);
@@ -137,17 +127,10 @@ fn absent_director_and_wrong_usage_have_codes_of_their_own() {
     let output = dirctl(&socket, &["status"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let complaint = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        complaint.starts_with("dirctl: the director is not running"),
-        "{complaint}"
-    );
+    assert!(complaint.starts_with("dirctl: the director is not running"), "{complaint}");
     assert!(complaint.contains("Start the director"), "{complaint}");
     assert_eq!(dirctl(&socket, &["stats"]).status.code(), Some(64));
     let help = dirctl(&socket, &["--help"]);
     assert_eq!(help.status.code(), Some(0));
-    assert!(
-        String::from_utf8(help.stdout)
-            .unwrap()
-            .contains("the director is not running")
-    );
+    assert!(String::from_utf8(help.stdout).unwrap().contains("the director is not running"));
 }

@@ -26,16 +26,10 @@ pub fn host_port(text: &str, protocol: Protocol, names: &Names) -> Option<HostPo
     if let Some(rest) = text.strip_prefix('[') {
         let (address, port) = rest.split_once("]:")?;
         let address = address.parse::<Ipv6Addr>().ok()?.into();
-        return Some(HostPort {
-            address,
-            port: Some(port_of(port, protocol, names)?),
-        });
+        return Some(HostPort { address, port: Some(port_of(port, protocol, names)?) });
     }
     if let Ok(address) = text.parse::<Ipv6Addr>() {
-        return Some(HostPort {
-            address: address.into(),
-            port: None,
-        });
+        return Some(HostPort { address: address.into(), port: None });
     }
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) => (host, Some(port)),
@@ -78,20 +72,12 @@ pub fn inet_aton(text: &str) -> Option<Ipv4Addr> {
         let value = c_number(part)?;
         let last = place + 1 == parts.len();
         let bytes_left = 4 - place as u32;
-        let limit = if last {
-            u64::MAX >> (64 - 8 * bytes_left)
-        } else {
-            255
-        };
+        let limit = if last { u64::MAX >> (64 - 8 * bytes_left) } else { 255 };
         if value > limit {
             return None;
         }
         let value = value as u32;
-        address |= if last {
-            value
-        } else {
-            value << (8 * (bytes_left - 1))
-        };
+        address |= if last { value } else { value << (8 * (bytes_left - 1)) };
     }
     Some(address.into())
 }
@@ -192,14 +178,7 @@ mod tests {
         for text in ["", "7x", "10", "-1", "7 ", "99999999999999999999", "0x7"] {
             assert_eq!(number(text, 0, 9), None, "{text}");
         }
-        assert_eq!(
-            [
-                leading_number("64x"),
-                leading_number("x"),
-                leading_number("-3")
-            ],
-            [64, 0, -3]
-        );
+        assert_eq!([leading_number("64x"), leading_number("x"), leading_number("-3")], [64, 0, -3]);
     }
 
     #[test]

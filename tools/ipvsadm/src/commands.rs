@@ -45,11 +45,7 @@ impl Session<'_> {
             Order::List { what, format } => self.list(what, &format),
             Order::Save { numeric } => {
                 let services = self.services()?;
-                let names = if numeric {
-                    Names::default()
-                } else {
-                    self.names.clone()
-                };
+                let names = if numeric { Names::default() } else { self.names.clone() };
                 self.print(&layout::rules::rules(&services, &names))
             }
             // As a kernel without sync: it does not know the request, and no daemon ever runs.
@@ -69,26 +65,19 @@ impl Session<'_> {
         let explain = self.explain;
         match self.director()?.apply(std::slice::from_ref(&command)) {
             Ok(_) => Ok(()),
-            Err(ClientError::Refused { refusal, .. }) => Err(Failure::change(words(
-                told(Some(&command), &refusal),
-                explain,
-            ))),
+            Err(ClientError::Refused { refusal, .. }) => {
+                Err(Failure::change(words(told(Some(&command), &refusal), explain)))
+            }
             Err(error) => Err(no_director(&error)),
         }
     }
 
     fn list(&mut self, what: What, format: &Format) -> Result<(), Failure> {
-        let names = if format.numeric {
-            Names::default()
-        } else {
-            self.names.clone()
-        };
+        let names = if format.numeric { Names::default() } else { self.names.clone() };
         match what {
             What::Table => {
                 let status = self.director()?.status();
-                let size = status
-                    .map_err(|error| self.listing_failed(&error))?
-                    .table_size;
+                let size = status.map_err(|error| self.listing_failed(&error))?.table_size;
                 let services = self.services()?;
                 self.print(&layout::table::table(&services, Some(size), format, &names))
             }
@@ -130,24 +119,16 @@ impl Session<'_> {
     }
 
     fn services(&mut self) -> Result<Vec<ServiceView>, Failure> {
-        self.director()?
-            .services()
-            .map_err(|error| self.listing_failed(&error))
+        self.director()?.services().map_err(|error| self.listing_failed(&error))
     }
 
     fn service(&mut self, key: &ServiceKey) -> Result<ServiceView, Failure> {
         let services = self.services()?;
-        services
-            .into_iter()
-            .find(|service| service.spec.key == *key)
-            .ok_or_else(|| {
-                let message = "no such service".to_owned();
-                let refusal = Refusal {
-                    error: RefusalKind::NoSuchService,
-                    message,
-                };
-                Failure::listing(told(None, &refusal).line)
-            })
+        services.into_iter().find(|service| service.spec.key == *key).ok_or_else(|| {
+            let message = "no such service".to_owned();
+            let refusal = Refusal { error: RefusalKind::NoSuchService, message };
+            Failure::listing(told(None, &refusal).line)
+        })
     }
 
     /// The director, connected to at the first call.

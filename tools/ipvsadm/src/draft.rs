@@ -100,11 +100,7 @@ impl Draft {
             tunnel: TunnelType::Ipip,
             tunnel_port: 0,
             tunnel_checksum: TunnelChecksum::Nocsum,
-            timeouts: Timeouts {
-                tcp: 0,
-                tcp_fin: 0,
-                udp: 0,
-            },
+            timeouts: Timeouts { tcp: 0, tcp_fin: 0, udp: 0 },
             sync_backup: false,
         }
     }

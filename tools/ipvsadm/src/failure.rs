@@ -19,47 +19,27 @@ pub struct Failure {
 impl Failure {
     /// A usage error: 2.
     pub fn usage(message: impl Into<String>) -> Failure {
-        Failure {
-            message: message.into(),
-            code: 2,
-            ends_restore: true,
-        }
+        Failure { message: message.into(), code: 2, ends_restore: true }
     }
 
     /// No command, an unknown one, or one in the wrong place: 255.
     pub fn try_help() -> Failure {
         let message = "Try `ipvsadm -h' or 'ipvsadm --help' for more information.".to_owned();
-        Failure {
-            message,
-            code: 255,
-            ends_restore: true,
-        }
+        Failure { message, code: 255, ends_restore: true }
     }
 
     /// An option that the scanner did not understand: 255.
     pub fn option(bad: &Bad) -> Failure {
-        Failure {
-            message: bad.to_string(),
-            code: 255,
-            ends_restore: false,
-        }
+        Failure { message: bad.to_string(), code: 255, ends_restore: false }
     }
 
     /// A change that was refused: 255.
     pub fn change(message: impl Into<String>) -> Failure {
-        Failure {
-            message: message.into(),
-            code: 255,
-            ends_restore: false,
-        }
+        Failure { message: message.into(), code: 255, ends_restore: false }
     }
 
     /// A listing that could not be made: 1.
     pub fn listing(message: impl Into<String>) -> Failure {
-        Failure {
-            message: message.into(),
-            code: 1,
-            ends_restore: true,
-        }
+        Failure { message: message.into(), code: 1, ends_restore: true }
     }
 }

@@ -45,11 +45,7 @@ pub fn text() -> String {
 }
 
 fn names(flag: &Flag) -> String {
-    let mut text: String = flag
-        .short
-        .iter()
-        .map(|letter| format!("-{letter}, "))
-        .collect();
+    let mut text: String = flag.short.iter().map(|letter| format!("-{letter}, ")).collect();
     if text.is_empty() {
         text.push_str("    ");
     }
@@ -71,12 +67,7 @@ mod tests {
     fn help_starts_as_ipvsadms_does_and_shows_every_flag_but_the_hidden_one() {
         let text = text();
         assert!(text.starts_with(&format!("{VERSION}\nUsage:\n  ipvsadm -A|E ")));
-        assert_eq!(
-            text.lines()
-                .filter(|line| line.starts_with("  ipvsadm "))
-                .count(),
-            13
-        );
+        assert_eq!(text.lines().filter(|line| line.starts_with("  ipvsadm ")).count(), 13);
         for flag in GROUPS.iter().flat_map(|group| group.flags) {
             let shown = text.contains(&format!("--{} ", flag.long));
             assert_eq!(shown, flag.long != "exact", "{}", flag.long);

@@ -12,10 +12,8 @@ use ipvsadm::order::{Order, parse};
 use ipvsadm::restore::restore;
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args_os()
-        .skip(1)
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
+    let words: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let mut output = BufWriter::new(io::stdout().lock());
     let outcome = run(&words, &mut output);
     // What was listed before a failure comes before its message.
@@ -47,13 +45,7 @@ fn run(words: &[String], output: &mut dyn Write) -> Result<u8, Failure> {
     let socket = std::env::var_os("SWITCHYARD_SOCKET").filter(|path| !path.is_empty());
     let socket = socket.map_or_else(|| PathBuf::from(DEFAULT_SOCKET), PathBuf::from);
     let explain = io::stderr().is_terminal();
-    let mut session = Session {
-        socket,
-        output,
-        explain,
-        names,
-        client: None,
-    };
+    let mut session = Session { socket, output, explain, names, client: None };
     if order == Order::Restore {
         return restore(&mut session, &mut io::stdin().lock(), &mut io::stderr());
     }

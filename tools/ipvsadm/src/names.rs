@@ -20,10 +20,7 @@ impl Names {
         let read = |path| std::fs::read(path).unwrap_or_default();
         let hosts = read("/etc/hosts");
         let services = read("/etc/services");
-        Names::from_text(
-            &String::from_utf8_lossy(&hosts),
-            &String::from_utf8_lossy(&services),
-        )
+        Names::from_text(&String::from_utf8_lossy(&hosts), &String::from_utf8_lossy(&services))
     }
 
     /// From the text of both files. Of two lines for the same thing the first counts.
@@ -33,10 +30,7 @@ impl Names {
             if let [address, name, ..] = words[..]
                 && let Ok(address) = address.parse()
             {
-                names
-                    .hosts
-                    .entry(address)
-                    .or_insert_with(|| name.to_owned());
+                names.hosts.entry(address).or_insert_with(|| name.to_owned());
             }
         }
         for words in lines(services) {
@@ -55,15 +49,9 @@ impl Names {
                 "sctp" => Protocol::Sctp,
                 _ => continue,
             };
-            names
-                .ports
-                .entry((protocol, port))
-                .or_insert_with(|| name.to_owned());
+            names.ports.entry((protocol, port)).or_insert_with(|| name.to_owned());
             for word in std::iter::once(&name).chain(aliases) {
-                names
-                    .services
-                    .entry((protocol, (*word).to_owned()))
-                    .or_insert(port);
+                names.services.entry((protocol, (*word).to_owned())).or_insert(port);
             }
         }
         names
@@ -85,23 +73,13 @@ impl Names {
             Some(name) => name.clone(),
             None => address.port().to_string(),
         };
-        if address.is_ipv6() {
-            format!("[{host}]:{port}")
-        } else {
-            format!("{host}:{port}")
-        }
+        if address.is_ipv6() { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
     }
 }
 
 /// The words of each line, without comments.
 fn lines(text: &str) -> impl Iterator<Item = Vec<&str>> {
-    text.lines().map(|line| {
-        line.split('#')
-            .next()
-            .unwrap_or_default()
-            .split_whitespace()
-            .collect()
-    })
+    text.lines().map(|line| line.split('#').next().unwrap_or_default().split_whitespace().collect())
 }
 
 #[cfg(test)]

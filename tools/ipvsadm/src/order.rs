@@ -67,10 +67,7 @@ pub enum What {
 /// With ipvsadm's text and exit code.
 pub fn parse(words: &[String], names: &Names) -> Result<Order, Failure> {
     if words.is_empty() {
-        return Ok(Order::List {
-            what: What::Table,
-            format: Format::default(),
-        });
+        return Ok(Order::List { what: What::Table, format: Format::default() });
     }
     let mut scanner = Scanner::new(words);
     // Whatever is wrong with the first flag, the answer is to try the help.
@@ -117,39 +114,20 @@ pub fn parse(words: &[String], names: &Names) -> Result<Order, Failure> {
 
 fn finish(draft: &Draft) -> Result<Order, Failure> {
     let command = match draft.action {
-        Action::AddService => Command::AddService {
-            service: service(draft)?,
-        },
-        Action::EditService => Command::EditService {
-            service: service(draft)?,
-        },
-        Action::DeleteService => Command::DeleteService {
-            service: key(draft),
-        },
-        Action::AddServer => Command::AddServer {
-            service: key(draft),
-            server: server(draft)?,
-        },
-        Action::EditServer => Command::EditServer {
-            service: key(draft),
-            server: server(draft)?,
-        },
-        Action::DeleteServer => Command::DeleteServer {
-            service: key(draft),
-            server: server_address(draft),
-        },
+        Action::AddService => Command::AddService { service: service(draft)? },
+        Action::EditService => Command::EditService { service: service(draft)? },
+        Action::DeleteService => Command::DeleteService { service: key(draft) },
+        Action::AddServer => Command::AddServer { service: key(draft), server: server(draft)? },
+        Action::EditServer => Command::EditServer { service: key(draft), server: server(draft)? },
+        Action::DeleteServer => {
+            Command::DeleteServer { service: key(draft), server: server_address(draft) }
+        }
         Action::Flush => Command::Flush,
-        Action::Zero => Command::Zero {
-            service: named(draft),
-        },
-        Action::Set => Command::SetTimeouts {
-            timeouts: draft.timeouts,
-        },
+        Action::Zero => Command::Zero { service: named(draft) },
+        Action::Set => Command::SetTimeouts { timeouts: draft.timeouts },
         Action::List => return list(draft),
         Action::Save => {
-            return Ok(Order::Save {
-                numeric: draft.format.numeric,
-            });
+            return Ok(Order::Save { numeric: draft.format.numeric });
         }
         Action::Restore => return Ok(Order::Restore),
         Action::StartDaemon => return Ok(Order::StartDaemon),
@@ -160,16 +138,10 @@ fn finish(draft: &Draft) -> Result<Order, Failure> {
 
 fn key(draft: &Draft) -> ServiceKey {
     if draft.fwmark != 0 {
-        return ServiceKey::Fwmark {
-            fwmark: draft.fwmark,
-            ipv6: draft.ipv6,
-        };
+        return ServiceKey::Fwmark { fwmark: draft.fwmark, ipv6: draft.ipv6 };
     }
     let address = SocketAddr::new(draft.address, draft.port);
-    ServiceKey::Address {
-        protocol: draft.protocol,
-        address,
-    }
+    ServiceKey::Address { protocol: draft.protocol, address }
 }
 
 fn named(draft: &Draft) -> Option<ServiceKey> {
@@ -180,14 +152,10 @@ fn service(draft: &Draft) -> Result<ServiceSpec, Failure> {
     use director::control::api::Protocol;
     let marked = draft.fwmark != 0;
     if !marked && draft.port == 0 && draft.persistence.is_none() {
-        return Err(Failure::usage(
-            "Zero port specified for non-persistent service",
-        ));
+        return Err(Failure::usage("Zero port specified for non-persistent service"));
     }
     if draft.one_packet && !marked && draft.protocol != Protocol::Udp {
-        return Err(Failure::usage(
-            "One-Packet Scheduling is only for UDP virtual services",
-        ));
+        return Err(Failure::usage("One-Packet Scheduling is only for UDP virtual services"));
     }
     let scheduler = match draft.scheduler.as_str() {
         "" => "wlc",
@@ -228,9 +196,7 @@ fn server(draft: &Draft) -> Result<ServerSpec, Failure> {
             return Err(Failure::usage(message));
         }
         if draft.given.has_any(TUNNEL_OPTIONS) {
-            return Err(Failure::usage(
-                "Tunnel options conflict with forward method",
-            ));
+            return Err(Failure::usage("Tunnel options conflict with forward method"));
         }
     } else {
         legality::check_tunnel(draft.tunnel, draft.given)?;
@@ -241,10 +207,7 @@ fn server(draft: &Draft) -> Result<ServerSpec, Failure> {
         forwarding: draft.forwarding,
         tunnel: match draft.tunnel {
             TunnelType::Ipip => Tunnel::Ipip,
-            TunnelType::Gue => Tunnel::Gue {
-                port: draft.tunnel_port,
-                checksum,
-            },
+            TunnelType::Gue => Tunnel::Gue { port: draft.tunnel_port, checksum },
             TunnelType::Gre => Tunnel::Gre { checksum },
         },
         weight: draft.weight,
@@ -270,10 +233,7 @@ fn list(draft: &Draft) -> Result<Order, Failure> {
     } else {
         named(draft).map_or(What::Table, What::Service)
     };
-    Ok(Order::List {
-        what,
-        format: draft.format,
-    })
+    Ok(Order::List { what, format: draft.format })
 }
 
 #[cfg(test)]
@@ -287,10 +247,7 @@ pub(crate) mod testing {
 
     fn read(line: &str) -> Result<Order, Failure> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        parse(
-            &words,
-            &Names::from_text("", "http 80/tcp\ndomain 53/udp\n"),
-        )
+        parse(&words, &Names::from_text("", "http 80/tcp\ndomain 53/udp\n"))
     }
 
     pub(crate) fn order(line: &str) -> Order {
@@ -299,9 +256,7 @@ pub(crate) mod testing {
 
     /// Message and exit code.
     pub(crate) fn complaint(line: &str) -> (String, u8) {
-        let failure = read(line)
-            .map(|order| panic!("{line}: {order:?}"))
-            .unwrap_err();
+        let failure = read(line).map(|order| panic!("{line}: {order:?}")).unwrap_err();
         (failure.message, failure.code)
     }
 

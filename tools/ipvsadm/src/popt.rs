@@ -45,13 +45,7 @@ pub struct Scanner<'a> {
 impl<'a> Scanner<'a> {
     /// Over the words after the program's name.
     pub fn new(words: &'a [String]) -> Scanner<'a> {
-        Scanner {
-            words,
-            next: 0,
-            bundle: "",
-            flags_ended: false,
-            left_over: Vec::new(),
-        }
+        Scanner { words, next: 0, bundle: "", flags_ended: false, left_over: Vec::new() }
     }
 
     /// The next flag; `None` when there are no more.
@@ -141,19 +135,11 @@ impl<'a> Scanner<'a> {
                 None => return Err(Bad::MissingArgument(self.last_word())),
             },
         };
-        Ok(Found {
-            flag,
-            value,
-            word: self.last_word(),
-        })
+        Ok(Found { flag, value, word: self.last_word() })
     }
 
     fn last_word(&self) -> String {
-        self.next
-            .checked_sub(1)
-            .and_then(|last| self.words.get(last))
-            .cloned()
-            .unwrap_or_default()
+        self.next.checked_sub(1).and_then(|last| self.words.get(last)).cloned().unwrap_or_default()
     }
 }
 
@@ -175,36 +161,20 @@ mod tests {
                 Err(bad) => break Some(bad),
             }
         };
-        let left = scanner
-            .left_over()
-            .iter()
-            .map(|word| (*word).to_owned())
-            .collect();
+        let left = scanner.left_over().iter().map(|word| (*word).to_owned()).collect();
         (found, bad, left)
     }
 
     #[test]
     fn bundled_shorts_are_taken_one_by_one_and_the_last_may_have_a_value() {
         assert_eq!(scan("-Lnc").0, ["list", "numeric", "connection"]);
-        assert_eq!(
-            scan("-at 10.0.0.1:80").0,
-            ["add-server", "tcp-service=10.0.0.1:80"]
-        );
-        assert_eq!(
-            scan("-At10.0.0.1:80").0,
-            ["add-service", "tcp-service=10.0.0.1:80"]
-        );
+        assert_eq!(scan("-at 10.0.0.1:80").0, ["add-server", "tcp-service=10.0.0.1:80"]);
+        assert_eq!(scan("-At10.0.0.1:80").0, ["add-service", "tcp-service=10.0.0.1:80"]);
     }
 
     #[test]
     fn all_ways_to_give_a_value_give_the_same() {
-        for line in [
-            "-p300",
-            "-p=300",
-            "-p 300",
-            "--persistent=300",
-            "--persistent 300",
-        ] {
+        for line in ["-p300", "-p=300", "-p 300", "--persistent=300", "--persistent 300"] {
             assert_eq!(scan(line).0, ["persistent=300"], "{line}");
         }
     }
@@ -231,16 +201,9 @@ mod tests {
             ("-Lz", "-Lz: unknown option"),
             ("-A -s", "-s: missing argument"),
             ("-A --scheduler", "--scheduler: missing argument"),
-            (
-                "-L --numeric=1",
-                "--numeric=1: option does not take an argument",
-            ),
+            ("-L --numeric=1", "--numeric=1: option does not take an argument"),
         ] {
-            assert_eq!(
-                scan(line).1.map(|bad| bad.to_string()).as_deref(),
-                Some(text),
-                "{line}"
-            );
+            assert_eq!(scan(line).1.map(|bad| bad.to_string()).as_deref(), Some(text), "{line}");
         }
     }
 

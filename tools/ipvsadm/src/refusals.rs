@@ -48,10 +48,7 @@ pub fn told(command: Option<&Command>, refusal: &Refusal) -> Told {
         | RefusalKind::Internal => Some(refusal.message.clone()),
         _ => None,
     };
-    Told {
-        line: line.to_owned(),
-        reason,
-    }
+    Told { line: line.to_owned(), reason }
 }
 
 #[cfg(test)]
@@ -62,69 +59,26 @@ mod tests {
     #[test]
     fn refusals_are_told_in_the_kernels_words_for_each_command() {
         for (line, error, text) in [
-            (
-                "-A -f 7",
-                RefusalKind::ServiceExists,
-                "Service already exists",
-            ),
-            (
-                "-A -f 7",
-                RefusalKind::NoSuchScheduler,
-                "Scheduler or persistence engine not found",
-            ),
+            ("-A -f 7", RefusalKind::ServiceExists, "Service already exists"),
+            ("-A -f 7", RefusalKind::NoSuchScheduler, "Scheduler or persistence engine not found"),
             ("-E -f 7", RefusalKind::NoSuchService, "No such service"),
             ("-D -f 7", RefusalKind::NoSuchService, "No such service"),
             ("-Z -f 7", RefusalKind::NoSuchService, "No such service"),
-            (
-                "-a -f 7 -r 10.0.0.1",
-                RefusalKind::NoSuchService,
-                "Service not defined",
-            ),
-            (
-                "-a -f 7 -r 10.0.0.1",
-                RefusalKind::ServerExists,
-                "Destination already exists",
-            ),
-            (
-                "-e -f 7 -r 10.0.0.1",
-                RefusalKind::NoSuchService,
-                "Service not defined",
-            ),
-            (
-                "-e -f 7 -r 10.0.0.1",
-                RefusalKind::NoSuchServer,
-                "No such destination",
-            ),
-            (
-                "-d -f 7 -r 10.0.0.1",
-                RefusalKind::NoSuchService,
-                "Service not defined",
-            ),
-            (
-                "-d -f 7 -r 10.0.0.1",
-                RefusalKind::NoSuchServer,
-                "No such destination",
-            ),
+            ("-a -f 7 -r 10.0.0.1", RefusalKind::NoSuchService, "Service not defined"),
+            ("-a -f 7 -r 10.0.0.1", RefusalKind::ServerExists, "Destination already exists"),
+            ("-e -f 7 -r 10.0.0.1", RefusalKind::NoSuchService, "Service not defined"),
+            ("-e -f 7 -r 10.0.0.1", RefusalKind::NoSuchServer, "No such destination"),
+            ("-d -f 7 -r 10.0.0.1", RefusalKind::NoSuchService, "Service not defined"),
+            ("-d -f 7 -r 10.0.0.1", RefusalKind::NoSuchServer, "No such destination"),
             (
                 "-A -f 7",
                 RefusalKind::Invalid,
                 "Invalid operation.  Possibly wrong module version, address not unicast, ...",
             ),
-            (
-                "-e -f 7 -r 10.0.0.1",
-                RefusalKind::Range,
-                "Numerical result out of range",
-            ),
+            ("-e -f 7 -r 10.0.0.1", RefusalKind::Range, "Numerical result out of range"),
         ] {
-            let refusal = Refusal {
-                error,
-                message: "because".to_owned(),
-            };
-            assert_eq!(
-                told(Some(&command(line)), &refusal).line,
-                text,
-                "{line} {error:?}"
-            );
+            let refusal = Refusal { error, message: "because".to_owned() };
+            assert_eq!(told(Some(&command(line)), &refusal).line, text, "{line} {error:?}");
         }
     }
 }

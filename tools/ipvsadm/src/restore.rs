@@ -50,10 +50,7 @@ pub fn restore(
 
 /// A saved line may or may not start with the command's name; ipvsadm skips it wherever it stands.
 fn words(line: &str) -> Vec<String> {
-    line.split_whitespace()
-        .filter(|word| *word != "ipvsadm")
-        .map(str::to_owned)
-        .collect()
+    line.split_whitespace().filter(|word| *word != "ipvsadm").map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -62,10 +59,7 @@ mod tests {
 
     #[test]
     fn command_name_blanks_and_carriage_returns_are_no_words() {
-        assert_eq!(
-            words("ipvsadm  -A -t\t10.0.0.1:80\r\n"),
-            ["-A", "-t", "10.0.0.1:80"]
-        );
+        assert_eq!(words("ipvsadm  -A -t\t10.0.0.1:80\r\n"), ["-A", "-t", "10.0.0.1:80"]);
         assert_eq!(words("-C"), ["-C"]);
         assert!(words(" \r\n").is_empty());
         assert!(words("ipvsadm").is_empty());

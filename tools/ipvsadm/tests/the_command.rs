@@ -27,11 +27,7 @@ fn ipvsadm(socket: &Path, line: &str, input: &str) -> Output {
 fn said(served: &Served, line: &str) -> String {
     let output = ipvsadm(&served.path, line, "");
     let complaint = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(
-        (output.status.code(), complaint.as_str()),
-        (Some(0), ""),
-        "{line}"
-    );
+    assert_eq!((output.status.code(), complaint.as_str()), (Some(0), ""), "{line}");
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -40,10 +36,7 @@ fn said(served: &Served, line: &str) -> String {
 fn failed(socket: &Path, line: &str, input: &str) -> (i32, String) {
     let output = ipvsadm(socket, line, input);
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "", "{line}");
-    (
-        output.status.code().unwrap(),
-        String::from_utf8(output.stderr).unwrap(),
-    )
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
 }
 
 #[test]
@@ -67,22 +60,14 @@ fn table_built_by_commands_is_listed_and_saved_and_restored() {
           -> 10.0.0.12:80                 Route   0      0          0         \n\
         FWM  7 sh (sh-port) persistent 300\n";
     assert_eq!(said(&served, "-Ln"), expected);
-    let one = expected
-        .lines()
-        .skip(1)
-        .take(5)
-        .map(|line| format!("{line}\n"))
-        .collect::<String>();
+    let one = expected.lines().skip(1).take(5).map(|line| format!("{line}\n")).collect::<String>();
     assert_eq!(said(&served, "-Ln -t 10.0.0.1:80"), one);
 
     let saved = said(&served, "-Sn");
     assert_eq!(said(&served, "-C"), "");
     assert_eq!(said(&served, "-Sn"), "");
     let output = ipvsadm(&served.path, "-R", &saved);
-    assert_eq!(
-        (output.status.code(), output.stderr.as_slice()),
-        (Some(0), b"".as_slice())
-    );
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), b"".as_slice()));
     assert_eq!(said(&served, "-Sn"), saved);
     assert_eq!(said(&served, "-Ln"), expected);
 }
@@ -98,15 +83,9 @@ fn connections_timeouts_and_daemons_are_listed() {
         lines.nth(1),
         Some("TCP 14:59  ESTABLISHED 10.0.0.200:0       10.0.0.1:80        10.0.0.11:80")
     );
-    assert_eq!(
-        said(&served, "-L --timeout"),
-        "Timeout (tcp tcpfin udp): 900 120 300\n"
-    );
+    assert_eq!(said(&served, "-L --timeout"), "Timeout (tcp tcpfin udp): 900 120 300\n");
     assert_eq!(said(&served, "--set 0 60 0"), "");
-    assert_eq!(
-        said(&served, "-L --timeout"),
-        "Timeout (tcp tcpfin udp): 900 60 300\n"
-    );
+    assert_eq!(said(&served, "-L --timeout"), "Timeout (tcp tcpfin udp): 900 60 300\n");
     assert_eq!(said(&served, "-L --daemon"), "");
     assert_eq!(said(&served, "-Z"), "");
 }
@@ -117,11 +96,7 @@ fn refusals_have_the_kernels_words_and_exit_codes() {
     said(&served, "-A -t 10.0.0.1:80");
     for (line, code, message) in [
         ("-A -t 10.0.0.1:80", 255, "Service already exists"),
-        (
-            "-A -t 10.0.0.1:81 -s fifo",
-            255,
-            "Scheduler or persistence engine not found",
-        ),
+        ("-A -t 10.0.0.1:81 -s fifo", 255, "Scheduler or persistence engine not found"),
         ("-E -t 10.0.0.1:81", 255, "No such service"),
         ("-D -u 10.0.0.1:80", 255, "No such service"),
         ("-Z -t 10.0.0.1:81", 255, "No such service"),
@@ -131,18 +106,10 @@ fn refusals_have_the_kernels_words_and_exit_codes() {
         ("-L -t 10.0.0.1:81", 1, "No such service"),
         ("--start-daemon master", 255, "Protocol not available"),
         ("--stop-daemon master", 255, "No daemon is running"),
-        (
-            "-A -t 10.0.0.1",
-            2,
-            "Zero port specified for non-persistent service",
-        ),
+        ("-A -t 10.0.0.1", 2, "Zero port specified for non-persistent service"),
         ("-L --foo", 255, "--foo: unknown option"),
     ] {
-        assert_eq!(
-            failed(&served.path, line, ""),
-            (code, format!("{message}\n")),
-            "{line}"
-        );
+        assert_eq!(failed(&served.path, line, ""), (code, format!("{message}\n")), "{line}");
     }
     said(&served, "-a -t 10.0.0.1:80 -r 10.0.0.2");
     let again = failed(&served.path, "-a -t 10.0.0.1:80 -r 10.0.0.2", "");
@@ -185,11 +152,7 @@ fn without_a_director_help_works_and_all_else_says_where_it_was_expected() {
     for line in ["-h", "-v"] {
         let output = ipvsadm(&socket, line, "");
         assert_eq!(output.status.code(), Some(0), "{line}");
-        assert!(
-            output
-                .stdout
-                .starts_with(b"ipvsadm v1.31 2019/12/24 (compiled with popt and ")
-        );
+        assert!(output.stdout.starts_with(b"ipvsadm v1.31 2019/12/24 (compiled with popt and "));
     }
     for line in ["", "-L", "-C", "-Ln -c", "-S", "--start-daemon master"] {
         let (code, complaint) = failed(&socket, line, "");
@@ -214,8 +177,5 @@ fn reader_that_leaves_early_is_no_failure() {
         .unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
-    assert_eq!(
-        (output.status.code(), output.stderr.as_slice()),
-        (Some(0), b"".as_slice())
-    );
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), b"".as_slice()));
 }

@@ -178,23 +178,11 @@ fn metrics_count_verdicts_ports_services_and_servers() {
 
 #[test]
 fn documentation_names_every_path_and_its_example_works() {
-    let text = include_str!(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../docs/control-api.md"
-    ));
+    let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/control-api.md"));
     for (method, path, _) in crate::control::routes::PATHS {
-        assert!(
-            text.contains(&format!("`{method} {path}`")),
-            "{method} {path}"
-        );
+        assert!(text.contains(&format!("`{method} {path}`")), "{method} {path}");
     }
-    let example = text
-        .split("--data '")
-        .nth(1)
-        .unwrap()
-        .split('\'')
-        .next()
-        .unwrap();
+    let example = text.split("--data '").nth(1).unwrap().split('\'').next().unwrap();
     let answer = served().request("POST", "/v1/commands", example);
     assert!(answer.ends_with("{\"applied\":2}\n"), "{answer}");
 }

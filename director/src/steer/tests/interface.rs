@@ -218,9 +218,7 @@ fn without_a_socket_steering_leaves_its_packets_to_the_host() {
         let program = table.load(ProgramType::Xdp, sockets, None).unwrap();
         let mut link = attach(&program).unwrap();
         assert!(host.service_reaches_host());
-        let again = table
-            .load(ProgramType::XdpFragments, sockets, None)
-            .unwrap();
+        let again = table.load(ProgramType::XdpFragments, sockets, None).unwrap();
         link.update(&again).unwrap();
         assert!(host.service_reaches_host());
     });

@@ -6,62 +6,17 @@ use crate::legality::Action;
 
 /// In the order of the help text.
 pub const ALL: &[&Flag] = &[
-    &command(
-        &['A'],
-        "add-service",
-        Action::AddService,
-        "add a virtual service",
-    ),
-    &command(
-        &['E'],
-        "edit-service",
-        Action::EditService,
-        "replace the options of a service",
-    ),
-    &command(
-        &['D'],
-        "delete-service",
-        Action::DeleteService,
-        "delete a service with its servers",
-    ),
+    &command(&['A'], "add-service", Action::AddService, "add a virtual service"),
+    &command(&['E'], "edit-service", Action::EditService, "replace the options of a service"),
+    &command(&['D'], "delete-service", Action::DeleteService, "delete a service with its servers"),
     &command(&['C'], "clear", Action::Flush, "delete all services"),
-    &command(
-        &['R'],
-        "restore",
-        Action::Restore,
-        "carry out the commands on standard input",
-    ),
-    &command(
-        &['S'],
-        "save",
-        Action::Save,
-        "print the commands that rebuild the table",
-    ),
-    &command(
-        &['a'],
-        "add-server",
-        Action::AddServer,
-        "add a real server to a service",
-    ),
-    &command(
-        &['e'],
-        "edit-server",
-        Action::EditServer,
-        "replace the options of a real server",
-    ),
-    &command(
-        &['d'],
-        "delete-server",
-        Action::DeleteServer,
-        "take a real server from a service",
-    ),
+    &command(&['R'], "restore", Action::Restore, "carry out the commands on standard input"),
+    &command(&['S'], "save", Action::Save, "print the commands that rebuild the table"),
+    &command(&['a'], "add-server", Action::AddServer, "add a real server to a service"),
+    &command(&['e'], "edit-server", Action::EditServer, "replace the options of a real server"),
+    &command(&['d'], "delete-server", Action::DeleteServer, "take a real server from a service"),
     &LIST,
-    &command(
-        &['Z'],
-        "zero",
-        Action::Zero,
-        "set counters to zero: of all, or of one service",
-    ),
+    &command(&['Z'], "zero", Action::Zero, "set counters to zero: of all, or of one service"),
     &SET,
     &START_DAEMON,
     &STOP_DAEMON,
@@ -75,14 +30,7 @@ const fn command(
     action: Action,
     help: &'static str,
 ) -> Flag {
-    Flag {
-        short,
-        long,
-        argument: Argument::None,
-        kind: Kind::Command(action),
-        help,
-        take: NOTHING,
-    }
+    Flag { short, long, argument: Argument::None, kind: Kind::Command(action), help, take: NOTHING }
 }
 
 /// `-L`, `-l`
@@ -166,27 +114,15 @@ mod tests {
     #[test]
     fn each_command_is_reached_by_both_names() {
         for (short, long) in [
-            (
-                "-A -t 10.0.0.1:80",
-                "--add-service --tcp-service 10.0.0.1:80",
-            ),
+            ("-A -t 10.0.0.1:80", "--add-service --tcp-service 10.0.0.1:80"),
             ("-E -t 10.0.0.1:80", "--edit-service -t 10.0.0.1:80"),
             ("-D -t 10.0.0.1:80", "--delete-service -t 10.0.0.1:80"),
             ("-C", "--clear"),
             ("-R", "--restore"),
             ("-S", "--save"),
-            (
-                "-a -t 10.0.0.1:80 -r 10.0.0.2",
-                "--add-server -t 10.0.0.1:80 -r 10.0.0.2",
-            ),
-            (
-                "-e -t 10.0.0.1:80 -r 10.0.0.2",
-                "--edit-server -t 10.0.0.1:80 -r 10.0.0.2",
-            ),
-            (
-                "-d -t 10.0.0.1:80 -r 10.0.0.2",
-                "--delete-server -t 10.0.0.1:80 -r 10.0.0.2",
-            ),
+            ("-a -t 10.0.0.1:80 -r 10.0.0.2", "--add-server -t 10.0.0.1:80 -r 10.0.0.2"),
+            ("-e -t 10.0.0.1:80 -r 10.0.0.2", "--edit-server -t 10.0.0.1:80 -r 10.0.0.2"),
+            ("-d -t 10.0.0.1:80 -r 10.0.0.2", "--delete-server -t 10.0.0.1:80 -r 10.0.0.2"),
             ("-L", "--list"),
             ("-l", "--list"),
             ("-Z", "--zero"),
@@ -200,10 +136,7 @@ mod tests {
     #[test]
     fn sync_roles_other_than_master_and_backup_are_refused() {
         for (line, message) in [
-            (
-                "--start-daemon slave",
-                "illegal start-daemon parameter specified",
-            ),
+            ("--start-daemon slave", "illegal start-daemon parameter specified"),
             ("--stop-daemon slave", "illegal start_daemon specified"),
         ] {
             assert_eq!(complaint(line), (message.to_owned(), 2));

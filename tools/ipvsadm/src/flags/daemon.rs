@@ -11,35 +11,19 @@ use crate::legality::Opt;
 /// In the order of the help text.
 pub const ALL: &[&Flag] = &[
     &MCAST_INTERFACE,
-    &flag(
-        "syncid",
-        "id",
-        Opt::SyncId,
-        "0 to 255: which group of directors",
-        |_, value| in_range(value, 0, 255, "illegal syncid specified"),
-    ),
-    &flag(
-        "sync-maxlen",
-        "bytes",
-        Opt::SyncMaxlen,
-        "longest message",
-        |_, value| in_range(value, 1, 65507, "illegal sync-maxlen specified"),
-    ),
+    &flag("syncid", "id", Opt::SyncId, "0 to 255: which group of directors", |_, value| {
+        in_range(value, 0, 255, "illegal syncid specified")
+    }),
+    &flag("sync-maxlen", "bytes", Opt::SyncMaxlen, "longest message", |_, value| {
+        in_range(value, 1, 65507, "illegal sync-maxlen specified")
+    }),
     &MCAST_GROUP,
-    &flag(
-        "mcast-port",
-        "port",
-        Opt::McastPort,
-        "UDP port, default 8848",
-        |_, value| in_range(value, 1, 65535, "illegal mcast-port specified"),
-    ),
-    &flag(
-        "mcast-ttl",
-        "ttl",
-        Opt::McastTtl,
-        "1 to 255, default 1",
-        |_, value| in_range(value, 1, 255, "illegal mcast-ttl specified"),
-    ),
+    &flag("mcast-port", "port", Opt::McastPort, "UDP port, default 8848", |_, value| {
+        in_range(value, 1, 65535, "illegal mcast-port specified")
+    }),
+    &flag("mcast-ttl", "ttl", Opt::McastTtl, "1 to 255, default 1", |_, value| {
+        in_range(value, 1, 255, "illegal mcast-ttl specified")
+    }),
 ];
 
 const fn flag(
@@ -50,14 +34,7 @@ const fn flag(
     take: super::Take,
 ) -> Flag {
     let kind = Kind::Option(Some(option));
-    Flag {
-        short: &[],
-        long,
-        argument: Argument::Required(value),
-        kind,
-        help,
-        take,
-    }
+    Flag { short: &[], long, argument: Argument::Required(value), kind, help, take }
 }
 
 fn in_range(value: Option<&str>, low: i64, high: i64, complaint: &str) -> Result<(), Failure> {
@@ -68,21 +45,12 @@ fn in_range(value: Option<&str>, low: i64, high: i64, complaint: &str) -> Result
 }
 
 /// `--mcast-interface`
-pub const MCAST_INTERFACE: Flag = flag(
-    "mcast-interface",
-    "name",
-    Opt::McastInterface,
-    "default eth0",
-    NOTHING,
-);
+pub const MCAST_INTERFACE: Flag =
+    flag("mcast-interface", "name", Opt::McastInterface, "default eth0", NOTHING);
 
 /// `--mcast-group`
-pub const MCAST_GROUP: Flag = flag(
-    "mcast-group",
-    "address",
-    Opt::McastGroup,
-    "default 224.0.0.81",
-    |_, value| {
+pub const MCAST_GROUP: Flag =
+    flag("mcast-group", "address", Opt::McastGroup, "default 224.0.0.81", |_, value| {
         let value = value.unwrap_or_default();
         let family = if value.contains(':') { "IPv6" } else { "IPv4" };
         let address = match family {
@@ -91,12 +59,9 @@ pub const MCAST_GROUP: Flag = flag(
         };
         match address {
             Ok(address) if address.is_multicast() => Ok(()),
-            _ => Err(Failure::usage(format!(
-                "invalid {family} mcast-group `{value}'"
-            ))),
+            _ => Err(Failure::usage(format!("invalid {family} mcast-group `{value}'"))),
         }
-    },
-);
+    });
 
 #[cfg(test)]
 mod tests {
@@ -108,10 +73,7 @@ mod tests {
         let line = "--start-daemon master --mcast-interface eth1 --syncid 255 --sync-maxlen 65507 \
                     --mcast-group 224.0.0.82 --mcast-port 8849 --mcast-ttl 255";
         assert_eq!(order(line), Order::StartDaemon);
-        assert_eq!(
-            order("--start-daemon=backup --mcast-group ff02::81"),
-            Order::StartDaemon
-        );
+        assert_eq!(order("--start-daemon=backup --mcast-group ff02::81"), Order::StartDaemon);
         assert_eq!(order("--stop-daemon backup --syncid 0"), Order::StopDaemon);
     }
 
@@ -122,14 +84,8 @@ mod tests {
             ("--sync-maxlen 65508", "illegal sync-maxlen specified"),
             ("--mcast-port 0", "illegal mcast-port specified"),
             ("--mcast-ttl 0", "illegal mcast-ttl specified"),
-            (
-                "--mcast-group 10.0.0.1",
-                "invalid IPv4 mcast-group `10.0.0.1'",
-            ),
-            (
-                "--mcast-group 2001:db8::1",
-                "invalid IPv6 mcast-group `2001:db8::1'",
-            ),
+            ("--mcast-group 10.0.0.1", "invalid IPv4 mcast-group `10.0.0.1'"),
+            ("--mcast-group 2001:db8::1", "invalid IPv6 mcast-group `2001:db8::1'"),
         ] {
             let line = format!("--start-daemon master {option}");
             assert_eq!(complaint(&line), (message.to_owned(), 2), "{option}");

@@ -5,84 +5,42 @@ use crate::legality::Opt;
 
 /// In the order of the help text.
 pub const ALL: &[&Flag] = &[
-    &flag(
-        &['c'],
-        "connection",
-        Opt::Connection,
-        "list connections",
-        NOTHING,
-    ),
+    &flag(&['c'], "connection", Opt::Connection, "list connections", NOTHING),
     &flag(&[], "timeout", Opt::Timeout, "list the timeouts", NOTHING),
     &flag(&[], "daemon", Opt::Daemon, "list the sync daemons", NOTHING),
-    &flag(
-        &['n'],
-        "numeric",
-        Opt::Numeric,
-        "numbers instead of names",
-        |draft, _| {
-            draft.format.numeric = true;
-            Ok(())
-        },
-    ),
+    &flag(&['n'], "numeric", Opt::Numeric, "numbers instead of names", |draft, _| {
+        draft.format.numeric = true;
+        Ok(())
+    }),
     &flag(&[], "stats", Opt::Stats, "counters", |draft, _| {
         draft.format.stats = true;
         Ok(())
     }),
-    &flag(
-        &[],
-        "rate",
-        Opt::Rate,
-        "what the counters make per second",
-        |draft, _| {
-            draft.format.rate = true;
-            Ok(())
-        },
-    ),
+    &flag(&[], "rate", Opt::Rate, "what the counters make per second", |draft, _| {
+        draft.format.rate = true;
+        Ok(())
+    }),
     &flag(&['X'], "exact", Opt::Exact, "", |draft, _| {
         draft.format.exact = true;
         Ok(())
     }),
-    &flag(
-        &[],
-        "thresholds",
-        Opt::Thresholds,
-        "thresholds of the servers",
-        |draft, _| {
-            draft.format.thresholds = true;
-            Ok(())
-        },
-    ),
-    &flag(
-        &[],
-        "persistent-conn",
-        Opt::PersistentConn,
-        "persistence templates",
-        |draft, _| {
-            draft.format.persistent = true;
-            Ok(())
-        },
-    ),
-    &flag(
-        &[],
-        "tun-info",
-        Opt::TunInfo,
-        "kinds of tunnel",
-        |draft, _| {
-            draft.format.tunnel = true;
-            Ok(())
-        },
-    ),
+    &flag(&[], "thresholds", Opt::Thresholds, "thresholds of the servers", |draft, _| {
+        draft.format.thresholds = true;
+        Ok(())
+    }),
+    &flag(&[], "persistent-conn", Opt::PersistentConn, "persistence templates", |draft, _| {
+        draft.format.persistent = true;
+        Ok(())
+    }),
+    &flag(&[], "tun-info", Opt::TunInfo, "kinds of tunnel", |draft, _| {
+        draft.format.tunnel = true;
+        Ok(())
+    }),
     &SORT,
-    &flag(
-        &[],
-        "nosort",
-        Opt::NoSort,
-        "newest first instead of by address",
-        |draft, _| {
-            draft.format.unsorted = true;
-            Ok(())
-        },
-    ),
+    &flag(&[], "nosort", Opt::NoSort, "newest first instead of by address", |draft, _| {
+        draft.format.unsorted = true;
+        Ok(())
+    }),
 ];
 
 const fn flag(
@@ -93,14 +51,7 @@ const fn flag(
     take: Take,
 ) -> Flag {
     let kind = Kind::Option(Some(option));
-    Flag {
-        short,
-        long,
-        argument: Argument::None,
-        kind,
-        help,
-        take,
-    }
+    Flag { short, long, argument: Argument::None, kind, help, take }
 }
 
 /// `--sort` has been the default for so long that it does nothing.
@@ -132,50 +83,12 @@ mod tests {
         for (line, format) in [
             ("-L", plain),
             ("-L --sort", plain),
-            (
-                "-Ln",
-                Format {
-                    numeric: true,
-                    ..plain
-                },
-            ),
-            (
-                "-L --stats",
-                Format {
-                    stats: true,
-                    ..plain
-                },
-            ),
-            (
-                "-L --rate -X",
-                Format {
-                    rate: true,
-                    exact: true,
-                    ..plain
-                },
-            ),
-            (
-                "-L --thresholds",
-                Format {
-                    thresholds: true,
-                    ..plain
-                },
-            ),
-            (
-                "-L --persistent-conn",
-                Format {
-                    persistent: true,
-                    ..plain
-                },
-            ),
-            (
-                "-L --tun-info --nosort",
-                Format {
-                    tunnel: true,
-                    unsorted: true,
-                    ..plain
-                },
-            ),
+            ("-Ln", Format { numeric: true, ..plain }),
+            ("-L --stats", Format { stats: true, ..plain }),
+            ("-L --rate -X", Format { rate: true, exact: true, ..plain }),
+            ("-L --thresholds", Format { thresholds: true, ..plain }),
+            ("-L --persistent-conn", Format { persistent: true, ..plain }),
+            ("-L --tun-info --nosort", Format { tunnel: true, unsorted: true, ..plain }),
         ] {
             assert_eq!(listing(line), (What::Table, format), "{line}");
         }

@@ -68,34 +68,13 @@ pub struct Group {
 
 /// All flags.
 pub const GROUPS: &[Group] = &[
-    Group {
-        title: "Commands",
-        flags: commands::ALL,
-    },
-    Group {
-        title: "Virtual service",
-        flags: service::ADDRESSES,
-    },
-    Group {
-        title: "Options of a service",
-        flags: service::OPTIONS,
-    },
-    Group {
-        title: "Options of a real server",
-        flags: server::ALL,
-    },
-    Group {
-        title: "Options of a tunnel (-i)",
-        flags: tunnel::ALL,
-    },
-    Group {
-        title: "Options of a listing",
-        flags: listing::ALL,
-    },
-    Group {
-        title: "Options of the sync daemon",
-        flags: daemon::ALL,
-    },
+    Group { title: "Commands", flags: commands::ALL },
+    Group { title: "Virtual service", flags: service::ADDRESSES },
+    Group { title: "Options of a service", flags: service::OPTIONS },
+    Group { title: "Options of a real server", flags: server::ALL },
+    Group { title: "Options of a tunnel (-i)", flags: tunnel::ALL },
+    Group { title: "Options of a listing", flags: listing::ALL },
+    Group { title: "Options of the sync daemon", flags: daemon::ALL },
 ];
 
 fn all() -> impl Iterator<Item = &'static Flag> {
@@ -134,16 +113,10 @@ mod tests {
     #[test]
     fn every_option_of_the_legality_tables_has_a_flag() {
         for option in Opt::ALL {
-            assert!(
-                all().any(|flag| flag.kind == Kind::Option(Some(*option))),
-                "{option:?}"
-            );
+            assert!(all().any(|flag| flag.kind == Kind::Option(Some(*option))), "{option:?}");
         }
         for action in Action::ALL {
-            assert!(
-                all().any(|flag| flag.kind == Kind::Command(*action)),
-                "{action:?}"
-            );
+            assert!(all().any(|flag| flag.kind == Kind::Command(*action)), "{action:?}");
         }
     }
 }

@@ -8,15 +8,8 @@ use crate::failure::Failure;
 use crate::legality::Opt;
 
 /// In the order of the help text.
-pub const ALL: &[&Flag] = &[
-    &SERVER,
-    &GATEWAYING,
-    &IPIP,
-    &MASQUERADING,
-    &WEIGHT,
-    &UPPER_THRESHOLD,
-    &LOWER_THRESHOLD,
-];
+pub const ALL: &[&Flag] =
+    &[&SERVER, &GATEWAYING, &IPIP, &MASQUERADING, &WEIGHT, &UPPER_THRESHOLD, &LOWER_THRESHOLD];
 
 /// `-r`
 pub const SERVER: Flag = Flag {
@@ -36,24 +29,9 @@ pub const SERVER: Flag = Flag {
 #[test]
 fn server_without_a_port_has_the_services() {
     use crate::order::testing::{complaint, server};
-    assert_eq!(
-        server("-a -t 10.0.0.1:80 -r 10.0.0.2 -m")
-            .address
-            .to_string(),
-        "10.0.0.2:80"
-    );
-    assert_eq!(
-        server("-a -r 10.0.0.2 -t 10.0.0.1:80 -m")
-            .address
-            .to_string(),
-        "10.0.0.2:80"
-    );
-    assert_eq!(
-        server("-a -t 10.0.0.1:80 -r 10.0.0.2:81 -m")
-            .address
-            .to_string(),
-        "10.0.0.2:81"
-    );
+    assert_eq!(server("-a -t 10.0.0.1:80 -r 10.0.0.2 -m").address.to_string(), "10.0.0.2:80");
+    assert_eq!(server("-a -r 10.0.0.2 -t 10.0.0.1:80 -m").address.to_string(), "10.0.0.2:80");
+    assert_eq!(server("-a -t 10.0.0.1:80 -r 10.0.0.2:81 -m").address.to_string(), "10.0.0.2:81");
     let message = "illegal real server address[:port] specified".to_owned();
     assert_eq!(complaint("-a -t 10.0.0.1:80 -r 10"), (message, 2));
 }
@@ -102,31 +80,16 @@ fn forwarding_is_direct_unless_said_and_fixes_the_port_unless_nat_or_marked() {
     use crate::order::testing::{complaint, server};
     for (line, forwarding, port) in [
         ("-a -t 10.0.0.1:80 -r 10.0.0.2:81", Forwarding::Direct, 80),
-        (
-            "-a -t 10.0.0.1:80 -r 10.0.0.2:81 -g",
-            Forwarding::Direct,
-            80,
-        ),
-        (
-            "-a -t 10.0.0.1:80 -r 10.0.0.2:81 -i",
-            Forwarding::Tunnel,
-            80,
-        ),
+        ("-a -t 10.0.0.1:80 -r 10.0.0.2:81 -g", Forwarding::Direct, 80),
+        ("-a -t 10.0.0.1:80 -r 10.0.0.2:81 -i", Forwarding::Tunnel, 80),
         ("-a -t 10.0.0.1:80 -r 10.0.0.2:81 -m", Forwarding::Nat, 81),
         ("-e -f 7 -r 10.0.0.2:81 -g", Forwarding::Direct, 81),
     ] {
         let server = server(line);
-        assert_eq!(
-            (server.forwarding, server.address.port()),
-            (forwarding, port),
-            "{line}"
-        );
+        assert_eq!((server.forwarding, server.address.port()), (forwarding, port), "{line}");
     }
     let message = "multiple 'forwarding-method' options specified".to_owned();
-    assert_eq!(
-        complaint("-a -t 10.0.0.1:80 -r 10.0.0.2 -g -m"),
-        (message, 2)
-    );
+    assert_eq!(complaint("-a -t 10.0.0.1:80 -r 10.0.0.2 -g -m"), (message, 2));
 }
 
 /// `-w`
@@ -182,27 +145,15 @@ fn omitted_weight_and_thresholds_are_one_and_none_and_given_ones_keep_to_their_r
     use crate::order::testing::{complaint, server};
     let values = |line: &str| {
         let server = server(line);
-        (
-            server.weight,
-            server.upper_threshold,
-            server.lower_threshold,
-        )
+        (server.weight, server.upper_threshold, server.lower_threshold)
     };
     assert_eq!(values("-e -t 10.0.0.1:80 -r 10.0.0.2"), (1, 0, 0));
     let line = "-a -t 10.0.0.1:80 -r 10.0.0.2 -w 2147483647 -x 100 -y 75";
     assert_eq!(values(line), (2_147_483_647, 100, 75));
-    for (flag, name) in [
-        ("-w", "weight"),
-        ("-x", "u_threshold"),
-        ("-y", "l_threshold"),
-    ] {
+    for (flag, name) in [("-w", "weight"), ("-x", "u_threshold"), ("-y", "l_threshold")] {
         for value in ["2147483648", "-1", "x"] {
             let line = format!("-a -t 10.0.0.1:80 -r 10.0.0.2 {flag} {value}");
-            assert_eq!(
-                complaint(&line),
-                (format!("illegal {name} specified"), 2),
-                "{line}"
-            );
+            assert_eq!(complaint(&line), (format!("illegal {name} specified"), 2), "{line}");
         }
     }
 }

@@ -14,14 +14,8 @@ use crate::legality::Opt;
 pub const ADDRESSES: &[&Flag] = &[&TCP, &UDP, &SCTP, &FWMARK, &IPV6];
 
 /// The options of `-A` and `-E`.
-pub const OPTIONS: &[&Flag] = &[
-    &SCHEDULER,
-    &SCHEDULER_FLAGS,
-    &PERSISTENT,
-    &NETMASK,
-    &ENGINE,
-    &ONE_PACKET,
-];
+pub const OPTIONS: &[&Flag] =
+    &[&SCHEDULER, &SCHEDULER_FLAGS, &PERSISTENT, &NETMASK, &ENGINE, &ONE_PACKET];
 
 /// Longest timeout: 31 days.
 pub const LONGEST_TIMEOUT: i64 = 31 * 24 * 3600;
@@ -77,28 +71,14 @@ fn address(draft: &mut Draft, protocol: Protocol, value: Option<&str>) -> Result
 #[test]
 fn services_are_named_by_protocol_and_address() {
     use crate::order::testing::{complaint, key};
-    assert_eq!(
-        key("-D -t 10.0.0.1:80"),
-        r#"{"protocol":"tcp","address":"10.0.0.1:80"}"#
-    );
-    assert_eq!(
-        key("-D -u [2001:db8::1]:53"),
-        r#"{"protocol":"udp","address":"[2001:db8::1]:53"}"#
-    );
+    assert_eq!(key("-D -t 10.0.0.1:80"), r#"{"protocol":"tcp","address":"10.0.0.1:80"}"#);
+    assert_eq!(key("-D -u [2001:db8::1]:53"), r#"{"protocol":"udp","address":"[2001:db8::1]:53"}"#);
     assert_eq!(
         key("-D --sctp-service 10.0.0.5:1"),
         r#"{"protocol":"sctp","address":"10.0.0.5:1"}"#
     );
-    let refused = (
-        "illegal virtual server address[:port] specified".to_owned(),
-        2,
-    );
-    for line in [
-        "-D -t 10",
-        "-D -u 10.0.0.1:x",
-        "-D --sctp-service [::1]",
-        "-D --tcp-service=",
-    ] {
+    let refused = ("illegal virtual server address[:port] specified".to_owned(), 2);
+    for line in ["-D -t 10", "-D -u 10.0.0.1:x", "-D --sctp-service [::1]", "-D --tcp-service="] {
         assert_eq!(complaint(line), refused, "{line}");
     }
 }
@@ -143,14 +123,8 @@ pub const IPV6: Flag = Flag {
 fn marks_are_ipv4_unless_dash_6_follows() {
     use crate::order::testing::{complaint, key};
     assert_eq!(key("-D -f 7"), r#"{"fwmark":7,"ipv6":false}"#);
-    assert_eq!(
-        key("-D -f 4294967295 -6"),
-        r#"{"fwmark":4294967295,"ipv6":true}"#
-    );
-    assert_eq!(
-        complaint("-D -6 -f 7"),
-        ("-6 used before -f\n".to_owned(), 2)
-    );
+    assert_eq!(key("-D -f 4294967295 -6"), r#"{"fwmark":4294967295,"ipv6":true}"#);
+    assert_eq!(complaint("-D -6 -f 7"), ("-6 used before -f\n".to_owned(), 2));
     for mark in ["0", "x", "4294967296", "-1", "0x7"] {
         let message = format!("invalid fwmark value `{mark}' specified");
         assert_eq!(complaint(&format!("-D -f {mark}")), (message, 2));
@@ -176,10 +150,7 @@ fn scheduler_is_wlc_unless_named_and_its_name_is_not_checked_here() {
     assert_eq!(service("-A -t 10.0.0.1:80").scheduler, "wlc");
     assert_eq!(service("-E -f 7").scheduler, "wlc");
     assert_eq!(service("-A -t 10.0.0.1:80 -s twos").scheduler, "twos");
-    assert_eq!(
-        service("-A -f 7 -s abcdefghijklmnopq").scheduler,
-        "abcdefghijklmno"
-    );
+    assert_eq!(service("-A -f 7 -s abcdefghijklmnopq").scheduler, "abcdefghijklmno");
 }
 
 /// `-b`
@@ -190,11 +161,7 @@ pub const SCHEDULER_FLAGS: Flag = Flag {
     kind: Kind::Option(Some(Opt::SchedulerFlags)),
     help: "flag-1,flag-2,flag-3; sh-fallback,sh-port or mh-... after -s",
     take: |draft, value| {
-        for word in value
-            .unwrap_or_default()
-            .split(',')
-            .filter(|word| !word.is_empty())
-        {
+        for word in value.unwrap_or_default().split(',').filter(|word| !word.is_empty()) {
             draft.flags |= scheduler_flag(&draft.scheduler, word)?;
         }
         Ok(())
@@ -213,9 +180,9 @@ fn scheduler_flag(scheduler: &str, word: &str) -> Result<u32, Failure> {
         _ => return Err(Failure::usage(format!("invalid scheduler flag `{word}'"))),
     };
     match of {
-        Some(of) if of != scheduler => Err(Failure::usage(format!(
-            "incompatible scheduler flag `{word}'"
-        ))),
+        Some(of) if of != scheduler => {
+            Err(Failure::usage(format!("incompatible scheduler flag `{word}'")))
+        }
         _ => Ok(flag),
     }
 }
@@ -227,18 +194,9 @@ fn scheduler_flags_need_their_scheduler_first() {
     assert_eq!(service("-A -f 7 -s mh -b mh-port").flags, 0x10);
     assert_eq!(service("-A -f 7 -b flag-1,flag-3").flags, 0x28);
     let complaint = |line| complaint(line).0;
-    assert_eq!(
-        complaint("-A -f 7 -b sh-port -s sh"),
-        "incompatible scheduler flag `sh-port'"
-    );
-    assert_eq!(
-        complaint("-A -f 7 -s mh -b sh-port"),
-        "incompatible scheduler flag `sh-port'"
-    );
-    assert_eq!(
-        complaint("-A -f 7 -s sh -b flag-4"),
-        "invalid scheduler flag `flag-4'"
-    );
+    assert_eq!(complaint("-A -f 7 -b sh-port -s sh"), "incompatible scheduler flag `sh-port'");
+    assert_eq!(complaint("-A -f 7 -s mh -b sh-port"), "incompatible scheduler flag `sh-port'");
+    assert_eq!(complaint("-A -f 7 -s sh -b flag-4"), "invalid scheduler flag `flag-4'");
 }
 
 /// `-p`
@@ -270,11 +228,7 @@ pub fn timeout(value: &str, low: i64) -> Result<u32, Failure> {
 #[test]
 fn persistence_is_off_or_six_minutes_or_as_given() {
     use crate::order::testing::{complaint, service};
-    let seconds = |line| {
-        service(line)
-            .persistence
-            .map(|persistence| persistence.timeout)
-    };
+    let seconds = |line| service(line).persistence.map(|persistence| persistence.timeout);
     assert_eq!(seconds("-A -t 10.0.0.1:80"), None);
     assert_eq!(seconds("-A -t 10.0.0.1:80 -p"), Some(360));
     assert_eq!(seconds("-A -p -t 10.0.0.1:0"), Some(360));
@@ -300,9 +254,7 @@ pub const NETMASK: Flag = Flag {
             prefix.ok_or_else(|| Failure::usage("illegal ipv6 netmask specified"))?
         } else {
             let complaint = "illegal virtual server persistent mask specified";
-            inet_aton(value)
-                .and_then(prefix_of)
-                .ok_or_else(|| Failure::usage(complaint))?
+            inet_aton(value).and_then(prefix_of).ok_or_else(|| Failure::usage(complaint))?
         };
         Ok(())
     },
@@ -311,11 +263,7 @@ pub const NETMASK: Flag = Flag {
 #[test]
 fn netmask_is_dotted_for_ipv4_and_a_prefix_after_an_ipv6_address() {
     use crate::order::testing::{complaint, service};
-    let prefix = |line| {
-        service(line)
-            .persistence
-            .map(|persistence| persistence.prefix)
-    };
+    let prefix = |line| service(line).persistence.map(|persistence| persistence.prefix);
     assert_eq!(prefix("-A -t 10.0.0.1:80 -p"), Some(32));
     assert_eq!(prefix("-A -M 255.255.255.0 -t 10.0.0.1:80 -p"), Some(24));
     assert_eq!(prefix("-A -t [2001:db8::1]:80 -M 64 -p"), Some(64));
@@ -326,10 +274,7 @@ fn netmask_is_dotted_for_ipv4_and_a_prefix_after_an_ipv6_address() {
     assert_eq!(complaint("-A -t 10.0.0.1:80 -M x").0, illegal);
     for mask in ["0", "129", "x"] {
         let line = format!("-A -t [2001:db8::1]:80 -M {mask}");
-        assert_eq!(
-            complaint(&line),
-            ("illegal ipv6 netmask specified".to_owned(), 2)
-        );
+        assert_eq!(complaint(&line), ("illegal ipv6 netmask specified".to_owned(), 2));
     }
 }
 
@@ -349,9 +294,7 @@ pub const ENGINE: Flag = Flag {
 #[test]
 fn persistence_engine_reaches_the_service() {
     use crate::order::testing::service;
-    let persistence = service("-A -u 10.0.0.4:5060 -p --pe sip")
-        .persistence
-        .unwrap();
+    let persistence = service("-A -u 10.0.0.4:5060 -p --pe sip").persistence.unwrap();
     assert_eq!(persistence.engine.as_deref(), Some("sip"));
 }
 

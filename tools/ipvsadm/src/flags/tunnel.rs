@@ -97,30 +97,15 @@ mod tests {
             ("--tun-type ipip", Tunnel::Ipip),
             (
                 "--tun-type gue --tun-port 6080",
-                Tunnel::Gue {
-                    port: 6080,
-                    checksum: TunnelChecksum::Nocsum,
-                },
+                Tunnel::Gue { port: 6080, checksum: TunnelChecksum::Nocsum },
             ),
             (
                 "--tun-type=gue --tun-port=6080 --tun-remcsum",
-                Tunnel::Gue {
-                    port: 6080,
-                    checksum: TunnelChecksum::Remcsum,
-                },
+                Tunnel::Gue { port: 6080, checksum: TunnelChecksum::Remcsum },
             ),
-            (
-                "--tun-type gre --tun-csum",
-                Tunnel::Gre {
-                    checksum: TunnelChecksum::Csum,
-                },
-            ),
+            ("--tun-type gre --tun-csum", Tunnel::Gre { checksum: TunnelChecksum::Csum }),
         ] {
-            assert_eq!(
-                server(&format!("{BASE} {options}")).tunnel,
-                tunnel,
-                "{options}"
-            );
+            assert_eq!(server(&format!("{BASE} {options}")).tunnel, tunnel, "{options}");
         }
     }
 
@@ -128,25 +113,15 @@ mod tests {
     fn bad_types_ports_and_mixtures_are_refused() {
         for (options, message) in [
             ("--tun-type vxlan", "illegal tunnel type specified"),
-            (
-                "--tun-type gue --tun-port 0",
-                "illegal tunnel port specified",
-            ),
-            (
-                "--tun-csum",
-                "Illegal 'tun-csum' option with the 'ipip' tunnel type",
-            ),
+            ("--tun-type gue --tun-port 0", "illegal tunnel port specified"),
+            ("--tun-csum", "Illegal 'tun-csum' option with the 'ipip' tunnel type"),
             (
                 "--tun-type gue",
                 "You need to supply the 'tun-port' option for the 'gue' tunnel type",
             ),
         ] {
             let expected = (message.to_owned(), 2);
-            assert_eq!(
-                complaint(&format!("{BASE} {options}")),
-                expected,
-                "{options}"
-            );
+            assert_eq!(complaint(&format!("{BASE} {options}")), expected, "{options}");
         }
         for method in ["", "-g", "-m"] {
             let line = format!("-a -t 10.0.0.1:80 -r 10.0.0.2 {method} --tun-type gre");

@@ -20,14 +20,7 @@ pub fn header(format: &Format) -> String {
 
 /// One connection. Persistence engine data would follow in two more columns; the director has none.
 pub fn row(connection: &ConnectionView, names: &Names) -> String {
-    let ConnectionView {
-        protocol,
-        client,
-        virtual_address,
-        server,
-        state,
-        expires,
-    } = connection;
+    let ConnectionView { protocol, client, virtual_address, server, state, expires } = connection;
     let name = protocol.map_or("IP", protocol_name);
     let expires = format!("{:02}:{:02}", expires / 60, expires % 60);
     let client = names.show(*client, *protocol);

@@ -13,10 +13,7 @@ pub(super) fn titles(text: &mut String, first: &str, second: &str, format: &Form
     } else {
         ["CPS", "InPPS", "OutPPS", "InBPS", "OutBPS"]
     };
-    line(
-        text,
-        format_args!("{first:<33} {a:>8} {b:>8} {c:>8} {d:>8} {e:>8}"),
-    );
+    line(text, format_args!("{first:<33} {a:>8} {b:>8} {c:>8} {d:>8} {e:>8}"));
     line(text, format_args!("{second}"));
 }
 
@@ -30,10 +27,7 @@ pub(super) fn service(text: &mut String, name: &str, stats: &Stats, format: &For
 pub(super) fn server(text: &mut String, name: Arguments<'_>, stats: &Stats, format: &Format) {
     let mut columns = columns(stats, format).map(|value| number(value, format.exact));
     if !format.stats {
-        for (column, value) in columns
-            .iter_mut()
-            .zip([stats.cps, stats.in_pps, stats.out_pps])
-        {
+        for (column, value) in columns.iter_mut().zip([stats.cps, stats.in_pps, stats.out_pps]) {
             *column = format!(" {value:>8}");
         }
     }
@@ -42,24 +36,10 @@ pub(super) fn server(text: &mut String, name: Arguments<'_>, stats: &Stats, form
 
 fn columns(stats: &Stats, format: &Format) -> [u64; 5] {
     if format.stats {
-        let Stats {
-            connections,
-            in_packets,
-            out_packets,
-            in_bytes,
-            out_bytes,
-            ..
-        } = *stats;
+        let Stats { connections, in_packets, out_packets, in_bytes, out_bytes, .. } = *stats;
         [connections, in_packets, out_packets, in_bytes, out_bytes]
     } else {
-        let Stats {
-            cps,
-            in_pps,
-            out_pps,
-            in_bps,
-            out_bps,
-            ..
-        } = *stats;
+        let Stats { cps, in_pps, out_pps, in_bps, out_bps, .. } = *stats;
         [cps, in_pps, out_pps, in_bps, out_bps]
     }
 }

@@ -17,19 +17,13 @@ pub fn rules(services: &[ServiceView], names: &Names) -> String {
     sort::services(&mut services);
     for service in services {
         let key = service_key(&service.spec.key, names);
-        line(
-            &mut text,
-            format_args!("-A {key}{}", service_options(&service.spec)),
-        );
+        line(&mut text, format_args!("-A {key}{}", service_options(&service.spec)));
         let mut servers: Vec<&ServerView> = service.servers.iter().collect();
         sort::servers(&mut servers);
         for server in servers {
             let spec = &server.spec;
             let address = names.show(spec.address, Some(protocol_of(&service.spec.key)));
-            line(
-                &mut text,
-                format_args!("-a {key} -r {address}{}", server_options(spec)),
-            );
+            line(&mut text, format_args!("-a {key} -r {address}{}", server_options(spec)));
         }
     }
     text
@@ -37,10 +31,7 @@ pub fn rules(services: &[ServiceView], names: &Names) -> String {
 
 fn service_key(key: &ServiceKey, names: &Names) -> String {
     match key {
-        ServiceKey::Fwmark {
-            fwmark,
-            ipv6: false,
-        } => format!("-f {fwmark}"),
+        ServiceKey::Fwmark { fwmark, ipv6: false } => format!("-f {fwmark}"),
         ServiceKey::Fwmark { fwmark, ipv6: true } => format!("-f {fwmark} -6"),
         ServiceKey::Address { protocol, address } => {
             let flag = match protocol {
@@ -55,12 +46,7 @@ fn service_key(key: &ServiceKey, names: &Names) -> String {
 
 fn service_options(spec: &ServiceSpec) -> String {
     let mut text = format!(" -s {}", spec.scheduler);
-    if let Some(Persistence {
-        timeout,
-        prefix,
-        engine,
-    }) = &spec.persistence
-    {
+    if let Some(Persistence { timeout, prefix, engine }) = &spec.persistence {
         text.push_str(&format!(" -p {timeout}"));
         if let Some(mask) = mask(*prefix, spec.key.is_ipv6()) {
             text.push_str(&format!(" -M {mask}"));
@@ -96,10 +82,7 @@ fn server_options(spec: &ServerSpec) -> String {
         text.push_str(&match spec.tunnel {
             Tunnel::Ipip => " --tun-type ipip".to_owned(),
             Tunnel::Gre { checksum: sum } => format!(" --tun-type gre {}", checksum(sum)),
-            Tunnel::Gue {
-                port,
-                checksum: sum,
-            } => {
+            Tunnel::Gue { port, checksum: sum } => {
                 format!(" --tun-type gue --tun-port {port} {}", checksum(sum))
             }
         });

@@ -12,9 +12,7 @@ use super::protocol_of;
 
 /// Sorts services: by mark, family, protocol, address, port.
 pub fn services(services: &mut [&ServiceView]) {
-    merge_sort(services, &|left, right| {
-        compare_services(&left.spec.key, &right.spec.key)
-    });
+    merge_sort(services, &|left, right| compare_services(&left.spec.key, &right.spec.key));
 }
 
 /// Sorts servers: by family, address, port.
@@ -104,14 +102,8 @@ mod tests {
             sorted(&["10.0.0.12", "10.0.0.3", "10.0.0.2"]),
             ["10.0.0.2", "10.0.0.3", "10.0.0.12"]
         );
-        assert_eq!(
-            sorted(&["10.0.0.1", "255.255.255.255"]),
-            ["255.255.255.255", "10.0.0.1"]
-        );
-        assert_eq!(
-            sorted(&["2001:db8::2", "2001:db8::1"]),
-            ["2001:db8::1", "2001:db8::2"]
-        );
+        assert_eq!(sorted(&["10.0.0.1", "255.255.255.255"]), ["255.255.255.255", "10.0.0.1"]);
+        assert_eq!(sorted(&["2001:db8::2", "2001:db8::1"]), ["2001:db8::1", "2001:db8::2"]);
         assert_eq!(
             sorted(&["2001:db8::1", "2001:db8::f000:0"]),
             ["2001:db8::f000:0", "2001:db8::1"]
@@ -120,13 +112,7 @@ mod tests {
 
     #[test]
     fn relation_that_goes_in_circles_sorts_without_panic_and_loses_nothing() {
-        let circle = [
-            "10.0.0.1",
-            "120.0.0.1",
-            "220.0.0.1",
-            "70.0.0.1",
-            "180.0.0.1",
-        ];
+        let circle = ["10.0.0.1", "120.0.0.1", "220.0.0.1", "70.0.0.1", "180.0.0.1"];
         for turn in 0..circle.len() {
             let mut turned = circle;
             turned.rotate_left(turn);
@@ -152,11 +138,7 @@ mod tests {
         ]
         .map(key);
         for pair in keys.windows(2) {
-            assert_eq!(
-                compare_services(&pair[0], &pair[1]),
-                Ordering::Less,
-                "{pair:?}"
-            );
+            assert_eq!(compare_services(&pair[0], &pair[1]), Ordering::Less, "{pair:?}");
         }
     }
 }

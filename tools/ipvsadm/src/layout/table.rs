@@ -23,10 +23,7 @@ pub fn table(
 ) -> String {
     let mut text = String::new();
     if let Some(size) = table_size {
-        line(
-            &mut text,
-            format_args!("IP Virtual Server version 1.2.1 (size={size})"),
-        );
+        line(&mut text, format_args!("IP Virtual Server version 1.2.1 (size={size})"));
     }
     titles(&mut text, format);
     let mut ordered: Vec<&ServiceView> = services.iter().collect();
@@ -38,10 +35,7 @@ pub fn table(
         if format.stats || format.rate {
             counters::service(&mut text, &name, &service.stats, format);
         } else {
-            line(
-                &mut text,
-                format_args!("{name} {}", particulars(&service.spec)),
-            );
+            line(&mut text, format_args!("{name} {}", particulars(&service.spec)));
         }
         let mut servers: Vec<&ServerView> = service.servers.iter().collect();
         if !format.unsorted {
@@ -81,27 +75,13 @@ fn titles(text: &mut String, format: &Format) {
     } else {
         line(text, format_args!("{first} Scheduler Flags"));
         let tunnel = if format.tunnel { "TunnelInfo    " } else { "" };
-        line(
-            text,
-            format_args!("{second}           Forward {tunnel}Weight ActiveConn InActConn"),
-        );
+        line(text, format_args!("{second}           Forward {tunnel}Weight ActiveConn InActConn"));
     }
 }
 
 fn server_line(text: &mut String, name: &str, server: &ServerView, format: &Format) {
-    let ServerView {
-        spec,
-        active,
-        inactive,
-        persistent,
-        stats,
-    } = server;
-    let ServerSpec {
-        weight,
-        upper_threshold,
-        lower_threshold,
-        ..
-    } = spec;
+    let ServerView { spec, active, inactive, persistent, stats } = server;
+    let ServerSpec { weight, upper_threshold, lower_threshold, .. } = spec;
     let name = format_args!("  -> {name:<SERVER_WIDTH$}");
     let forwarding = forwarding_name(spec.forwarding);
     if format.stats || format.rate {
@@ -114,10 +94,7 @@ fn server_line(text: &mut String, name: &str, server: &ServerView, format: &Form
             ),
         );
     } else if format.persistent {
-        line(
-            text,
-            format_args!("{name} {weight:<9} {persistent:<11} {active:<10} {inactive:<10}"),
-        );
+        line(text, format_args!("{name} {weight:<9} {persistent:<11} {active:<10} {inactive:<10}"));
     } else if format.tunnel {
         let tunnel = tunnel_info(spec);
         line(
@@ -127,10 +104,7 @@ fn server_line(text: &mut String, name: &str, server: &ServerView, format: &Form
             ),
         );
     } else {
-        line(
-            text,
-            format_args!("{name} {forwarding:<7} {weight:<6} {active:<10} {inactive:<10}"),
-        );
+        line(text, format_args!("{name} {forwarding:<7} {weight:<6} {active:<10} {inactive:<10}"));
     }
 }
 
@@ -145,30 +119,18 @@ fn service_name(key: &ServiceKey, names: &Names) -> String {
         ServiceKey::Address { protocol, address } => {
             let name = names.show(*address, Some(*protocol));
             let name = format!("{:<4} {name}", protocol_name(*protocol));
-            if address.is_ipv6() {
-                name
-            } else {
-                cut(name, SERVICE_WIDTH)
-            }
+            if address.is_ipv6() { name } else { cut(name, SERVICE_WIDTH) }
         }
     }
 }
 
 fn server_name(server: &ServerSpec, service: &ServiceKey, names: &Names) -> String {
     let name = names.show(server.address, Some(protocol_of(service)));
-    if server.address.is_ipv6() {
-        name
-    } else {
-        cut(name, SERVER_WIDTH)
-    }
+    if server.address.is_ipv6() { name } else { cut(name, SERVER_WIDTH) }
 }
 
 fn cut(name: String, width: usize) -> String {
-    if name.chars().count() <= width {
-        name
-    } else {
-        name.chars().take(width).collect()
-    }
+    if name.chars().count() <= width { name } else { name.chars().take(width).collect() }
 }
 
 /// What follows a service's name: scheduler and options.
@@ -178,12 +140,7 @@ fn particulars(spec: &ServiceSpec) -> String {
     if !flags.is_empty() {
         text.push_str(&format!(" ({})", flags.join(",")));
     }
-    if let Some(Persistence {
-        timeout,
-        prefix,
-        engine,
-    }) = &spec.persistence
-    {
+    if let Some(Persistence { timeout, prefix, engine }) = &spec.persistence {
         text.push_str(&format!(" persistent {timeout}"));
         if let Some(mask) = mask(*prefix, spec.key.is_ipv6()) {
             text.push_str(&format!(" mask {mask}"));
@@ -227,13 +184,7 @@ fn tunnel_info(server: &ServerSpec) -> String {
     };
     match (server.forwarding, server.tunnel) {
         (Forwarding::Tunnel, Tunnel::Ipip) => "ipip".to_owned(),
-        (
-            Forwarding::Tunnel,
-            Tunnel::Gue {
-                port,
-                checksum: sum,
-            },
-        ) => {
+        (Forwarding::Tunnel, Tunnel::Gue { port, checksum: sum }) => {
             format!("gue:{port}:{}", checksum(sum))
         }
         (Forwarding::Tunnel, Tunnel::Gre { checksum: sum }) => format!("gre:{}", checksum(sum)),

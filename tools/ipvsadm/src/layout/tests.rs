@@ -36,20 +36,11 @@ fn with_key(key: ServiceKey, scheduler: &str) -> ServiceView {
         persistence: None,
         one_packet: false,
     };
-    ServiceView {
-        spec,
-        declared: false,
-        stats: Stats::default(),
-        servers: Vec::new(),
-    }
+    ServiceView { spec, declared: false, stats: Stats::default(), servers: Vec::new() }
 }
 
 fn persistent(timeout: u32, prefix: u8) -> Option<Persistence> {
-    Some(Persistence {
-        timeout,
-        prefix,
-        engine: None,
-    })
+    Some(Persistence { timeout, prefix, engine: None })
 }
 
 fn server(
@@ -67,13 +58,7 @@ fn server(
         upper_threshold: 0,
         lower_threshold: 0,
     };
-    ServerView {
-        spec,
-        active,
-        inactive,
-        persistent: 0,
-        stats: Stats::default(),
-    }
+    ServerView { spec, active, inactive, persistent: 0, stats: Stats::default() }
 }
 
 /// The table of the reference's first example, in an order of its own.
@@ -92,32 +77,17 @@ fn example() -> Vec<ServiceView> {
     ops.servers = vec![server("10.0.0.31:5353", Forwarding::Nat, 1, 0, 1)];
     let mut sip = service(Protocol::Udp, "10.0.0.4:5060", "mh");
     sip.spec.flags = 0x10;
-    sip.spec.persistence = Some(Persistence {
-        timeout: 360,
-        prefix: 32,
-        engine: Some("sip".to_owned()),
-    });
+    sip.spec.persistence =
+        Some(Persistence { timeout: 360, prefix: 32, engine: Some("sip".to_owned()) });
     sip.servers = vec![server("127.0.0.1:5060", Forwarding::Local, 1, 0, 0)];
     let sctp = service(Protocol::Sctp, "10.0.0.5:2905", "rr");
     let mut six = service(Protocol::Tcp, "[2001:db8::1]:80", "wrr");
     six.spec.persistence = persistent(50, 64);
     six.servers = vec![server("[2001:db8::11]:80", Forwarding::Nat, 1, 0, 0)];
-    let mut mark = with_key(
-        ServiceKey::Fwmark {
-            fwmark: 7,
-            ipv6: false,
-        },
-        "lc",
-    );
+    let mut mark = with_key(ServiceKey::Fwmark { fwmark: 7, ipv6: false }, "lc");
     mark.spec.persistence = persistent(600, 32);
     mark.servers = vec![server("10.0.0.71:0", Forwarding::Direct, 1, 0, 0)];
-    let mark_six = with_key(
-        ServiceKey::Fwmark {
-            fwmark: 8,
-            ipv6: true,
-        },
-        "wlc",
-    );
+    let mark_six = with_key(ServiceKey::Fwmark { fwmark: 8, ipv6: true }, "wlc");
     vec![mark_six, mark, six, sctp, sip, ops, sh, tcp]
 }
 
@@ -131,13 +101,7 @@ fn tunnels() -> ServiceView {
     tcp.servers = [
         ("10.0.0.21:443", Tunnel::Ipip, 1),
         ("10.0.0.22:443", gue(6080, TunnelChecksum::Csum), 1),
-        (
-            "10.0.0.23:443",
-            Tunnel::Gre {
-                checksum: TunnelChecksum::Nocsum,
-            },
-            1,
-        ),
+        ("10.0.0.23:443", Tunnel::Gre { checksum: TunnelChecksum::Nocsum }, 1),
         ("10.0.0.24:443", gue(6081, TunnelChecksum::Remcsum), 0),
     ]
     .map(|(address, tunnel, weight)| {
@@ -146,7 +110,6 @@ fn tunnels() -> ServiceView {
         server
     })
     .to_vec();
-    tcp.servers
-        .push(server("10.0.0.25:443", Forwarding::Direct, 1, 0, 0));
+    tcp.servers.push(server("10.0.0.25:443", Forwarding::Direct, 1, 0, 0));
     tcp
 }

@@ -148,10 +148,7 @@ impl Given {
     /// When it was given before.
     pub fn note(&mut self, option: Opt) -> Result<(), Failure> {
         if self.has(option) {
-            return Err(Failure::usage(format!(
-                "multiple '{}' options specified",
-                option.name()
-            )));
+            return Err(Failure::usage(format!("multiple '{}' options specified", option.name())));
         }
         self.0 |= 1 << option as u64;
         Ok(())

@@ -11,11 +11,7 @@ struct Row {
     exclusive: &'static [Opt],
 }
 
-const NOTHING: Row = Row {
-    required: &[],
-    optional: &[],
-    exclusive: &[],
-};
+const NOTHING: Row = Row { required: &[], optional: &[], exclusive: &[] };
 
 const SERVICE: Row = Row {
     required: &[Opt::Service],
@@ -66,23 +62,11 @@ fn row(action: Action) -> Row {
     match action {
         Action::AddService | Action::EditService => SERVICE,
         Action::AddServer | Action::EditServer => SERVER,
-        Action::DeleteService => Row {
-            required: &[Opt::Service],
-            ..NOTHING
-        },
-        Action::DeleteServer => Row {
-            required: &[Opt::Service, Opt::Server],
-            ..NOTHING
-        },
+        Action::DeleteService => Row { required: &[Opt::Service], ..NOTHING },
+        Action::DeleteServer => Row { required: &[Opt::Service, Opt::Server], ..NOTHING },
         Action::List => LIST,
-        Action::Save => Row {
-            optional: &[Opt::Numeric],
-            ..NOTHING
-        },
-        Action::Zero => Row {
-            optional: &[Opt::Service],
-            ..NOTHING
-        },
+        Action::Save => Row { optional: &[Opt::Numeric], ..NOTHING },
+        Action::Zero => Row { optional: &[Opt::Service], ..NOTHING },
         Action::StartDaemon => Row {
             optional: &[
                 Opt::McastInterface,
@@ -94,10 +78,7 @@ fn row(action: Action) -> Row {
             ],
             ..NOTHING
         },
-        Action::StopDaemon => Row {
-            optional: &[Opt::SyncId],
-            ..NOTHING
-        },
+        Action::StopDaemon => Row { optional: &[Opt::SyncId], ..NOTHING },
         Action::Flush | Action::Set | Action::Restore => NOTHING,
     }
 }
@@ -107,10 +88,7 @@ fn row(action: Action) -> Row {
 /// # Errors
 /// On the first option, in the order of [`Opt::ALL`], that is missing, illegal or in conflict.
 pub fn check(action: Action, given: Given) -> Result<(), Failure> {
-    let context = Context {
-        kind: "command",
-        name: action.name(),
-    };
+    let context = Context { kind: "command", name: action.name() };
     context.check(&row(action), Opt::ALL, given)
 }
 
@@ -138,13 +116,8 @@ impl TunnelType {
 }
 
 /// The options that make no sense without a tunnel.
-pub const TUNNEL_OPTIONS: &[Opt] = &[
-    Opt::TunType,
-    Opt::TunPort,
-    Opt::TunNocsum,
-    Opt::TunCsum,
-    Opt::TunRemcsum,
-];
+pub const TUNNEL_OPTIONS: &[Opt] =
+    &[Opt::TunType, Opt::TunPort, Opt::TunNocsum, Opt::TunCsum, Opt::TunRemcsum];
 
 /// Whether the tunnel options given go with the tunnel type.
 ///
@@ -158,15 +131,9 @@ pub fn check_tunnel(tunnel: TunnelType, given: Given) -> Result<(), Failure> {
             exclusive: &[Opt::TunNocsum, Opt::TunCsum, Opt::TunRemcsum],
             ..NOTHING
         },
-        TunnelType::Gre => Row {
-            exclusive: &[Opt::TunNocsum, Opt::TunCsum],
-            ..NOTHING
-        },
+        TunnelType::Gre => Row { exclusive: &[Opt::TunNocsum, Opt::TunCsum], ..NOTHING },
     };
-    let context = Context {
-        kind: "tunnel type",
-        name: tunnel.name(),
-    };
+    let context = Context { kind: "tunnel type", name: tunnel.name() };
     context.check(&row, &TUNNEL_OPTIONS[1..], given)
 }
 

@@ -13,18 +13,8 @@ fn given(options: &[Opt]) -> Given {
 
 /// The reference's table: `+` required, then optional, then `|` exclusive.
 const TABLE: &[(Action, &str, &str, &str)] = &[
-    (
-        Action::AddService,
-        "service-address",
-        "scheduler persistent netmask ops pe sched-flags",
-        "",
-    ),
-    (
-        Action::EditService,
-        "service-address",
-        "scheduler persistent netmask ops pe sched-flags",
-        "",
-    ),
+    (Action::AddService, "service-address", "scheduler persistent netmask ops pe sched-flags", ""),
+    (Action::EditService, "service-address", "scheduler persistent netmask ops pe sched-flags", ""),
     (Action::DeleteService, "service-address", "", ""),
     (Action::Flush, "", "", ""),
     (
@@ -62,12 +52,7 @@ const TABLE: &[(Action, &str, &str, &str)] = &[
 ];
 
 fn options(names: &str) -> Vec<Opt> {
-    let find = |name| {
-        *Opt::ALL
-            .iter()
-            .find(|option| option.name() == name)
-            .unwrap()
-    };
+    let find = |name| *Opt::ALL.iter().find(|option| option.name() == name).unwrap();
     names.split_whitespace().map(find).collect()
 }
 
@@ -118,36 +103,24 @@ fn tunnel_types_take_their_own_options_only() {
         check_tunnel(tunnel, given(options)).map_err(|failure| failure.message)
     };
     for option in &TUNNEL_OPTIONS[1..] {
-        let expected = format!(
-            "Illegal '{}' option with the 'ipip' tunnel type",
-            option.name()
-        );
+        let expected = format!("Illegal '{}' option with the 'ipip' tunnel type", option.name());
         assert_eq!(message(TunnelType::Ipip, &[*option]), Err(expected));
     }
     let missing = "You need to supply the 'tun-port' option for the 'gue' tunnel type";
     assert_eq!(message(TunnelType::Gue, &[]), Err(missing.to_owned()));
-    assert_eq!(
-        message(TunnelType::Gue, &[Opt::TunPort, Opt::TunRemcsum]),
-        Ok(())
-    );
+    assert_eq!(message(TunnelType::Gue, &[Opt::TunPort, Opt::TunRemcsum]), Ok(()));
     let both = [Opt::TunPort, Opt::TunNocsum, Opt::TunCsum];
     let conflict = "The option 'tun-csum' conflicts with the 'tun-nocsum' option in the 'gue' \
                     tunnel type";
     assert_eq!(message(TunnelType::Gue, &both), Err(conflict.to_owned()));
     assert_eq!(message(TunnelType::Gre, &[Opt::TunCsum]), Ok(()));
     let illegal = "Illegal 'tun-remcsum' option with the 'gre' tunnel type";
-    assert_eq!(
-        message(TunnelType::Gre, &[Opt::TunRemcsum]),
-        Err(illegal.to_owned())
-    );
+    assert_eq!(message(TunnelType::Gre, &[Opt::TunRemcsum]), Err(illegal.to_owned()));
 }
 
 #[test]
 fn option_given_twice_is_named() {
     let mut options = given(&[Opt::Forwarding]);
     let failure = options.note(Opt::Forwarding).unwrap_err();
-    assert_eq!(
-        failure.message,
-        "multiple 'forwarding-method' options specified"
-    );
+    assert_eq!(failure.message, "multiple 'forwarding-method' options specified");
 }

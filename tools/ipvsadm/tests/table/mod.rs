@@ -17,10 +17,7 @@ struct Table {
 }
 
 fn refuse<T>(error: RefusalKind) -> Result<T, Refusal> {
-    Err(Refusal {
-        error,
-        message: format!("{error:?}"),
-    })
+    Err(Refusal { error, message: format!("{error:?}") })
 }
 
 fn find<'a>(
@@ -34,11 +31,7 @@ fn find<'a>(
 }
 
 fn place(service: &ServiceView, address: SocketAddr) -> Result<usize, Refusal> {
-    match service
-        .servers
-        .iter()
-        .position(|server| server.spec.address == address)
-    {
+    match service.servers.iter().position(|server| server.spec.address == address) {
         Some(place) => Ok(place),
         None => refuse(RefusalKind::NoSuchServer),
     }
@@ -56,12 +49,8 @@ impl Operations for Table {
                     return refuse(RefusalKind::NoSuchScheduler);
                 }
                 let stats = Stats::default();
-                let service = ServiceView {
-                    spec: service,
-                    declared: false,
-                    stats,
-                    servers: vec![],
-                };
+                let service =
+                    ServiceView { spec: service, declared: false, stats, servers: vec![] };
                 services.insert(0, service);
             }
             Command::EditService { service } => {
@@ -80,13 +69,7 @@ impl Operations for Table {
                 }
                 let (active, inactive, persistent) = (0, 0, 0);
                 let stats = Stats::default();
-                let server = ServerView {
-                    spec: server,
-                    active,
-                    inactive,
-                    persistent,
-                    stats,
-                };
+                let server = ServerView { spec: server, active, inactive, persistent, stats };
                 service.servers.insert(0, server);
             }
             Command::EditServer { service, server } => {
@@ -99,9 +82,7 @@ impl Operations for Table {
                 let place = place(service, server)?;
                 service.servers.remove(place);
             }
-            Command::Zero {
-                service: Some(service),
-            } => {
+            Command::Zero { service: Some(service) } => {
                 find(&mut services, &service)?;
             }
             Command::Zero { service: None } => {}
@@ -164,15 +145,8 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn new() -> Served {
-        let timeouts = Mutex::new(Timeouts {
-            tcp: 900,
-            tcp_fin: 120,
-            udp: 300,
-        });
-        let table = Arc::new(Table {
-            services: Mutex::default(),
-            timeouts,
-        });
+        let timeouts = Mutex::new(Timeouts { tcp: 900, tcp_fin: 120, udp: 300 });
+        let table = Arc::new(Table { services: Mutex::default(), timeouts });
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("control.sock");
         let (stop, stopped) = tokio::sync::oneshot::channel();
@@ -190,12 +164,7 @@ impl Served {
             });
         });
         is_ready.recv().unwrap();
-        Served {
-            path,
-            stop: Some(stop),
-            thread: Some(thread),
-            _directory: directory,
-        }
+        Served { path, stop: Some(stop), thread: Some(thread), _directory: directory }
     }
 }
 

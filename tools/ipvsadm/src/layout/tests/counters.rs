@@ -17,12 +17,8 @@ fn counted() -> Vec<ServiceView> {
         out_bps: 9,
     };
     let mut first = server("10.0.0.11:80", Forwarding::Direct, 1, 0, 0);
-    first.stats = Stats {
-        connections: 617,
-        in_packets: 28395,
-        in_bytes: 61_728_395,
-        ..Stats::default()
-    };
+    first.stats =
+        Stats { connections: 617, in_packets: 28395, in_bytes: 61_728_395, ..Stats::default() };
     let mut second = server("10.0.0.12:80", Forwarding::Direct, 1, 0, 0);
     second.stats = Stats {
         cps: 123_456_789,
@@ -47,10 +43,7 @@ fn counted() -> Vec<ServiceView> {
 
 #[test]
 fn counters_are_as_in_the_reference_with_and_without_exact() {
-    let format = Format {
-        stats: true,
-        ..Format::default()
-    };
+    let format = Format { stats: true, ..Format::default() };
     let expected = lines(
         "IP Virtual Server version 1.2.1 (size=4096)|
 Prot LocalAddress:Port               Conns   InPkts  OutPkts  InBytes OutBytes|
@@ -62,22 +55,10 @@ UDP  10.0.0.3:53                  99999999  100000K  999999K    1000M   99999M|"
     );
     assert_eq!(list(&counted(), format), expected);
     // Of several layouts the first counts.
-    let all = Format {
-        rate: true,
-        thresholds: true,
-        persistent: true,
-        tunnel: true,
-        ..format
-    };
+    let all = Format { rate: true, thresholds: true, persistent: true, tunnel: true, ..format };
     assert_eq!(list(&counted(), all), expected);
 
-    let text = list(
-        &counted(),
-        Format {
-            exact: true,
-            ..format
-        },
-    );
+    let text = list(&counted(), Format { exact: true, ..format });
     let tcp =
         "TCP  10.0.0.1:80                      1234    56789    45678 123456789 1234567890123";
     let udp =
@@ -97,14 +78,5 @@ TCP  10.0.0.1:80                   123456K        6        7        8        9|
   -> 10.0.0.12:80                 123456789 234567890 345678901  456789K  567890K|
 UDP  10.0.0.3:53                         0        0        0        0        0|",
     );
-    assert_eq!(
-        list(
-            &counted(),
-            Format {
-                rate: true,
-                ..Format::default()
-            }
-        ),
-        expected
-    );
+    assert_eq!(list(&counted(), Format { rate: true, ..Format::default() }), expected);
 }

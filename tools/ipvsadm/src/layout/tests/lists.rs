@@ -9,30 +9,9 @@ use crate::layout::{connections, rules, timeouts};
 fn connections_are_as_in_the_reference() {
     let tcp = Some(Protocol::Tcp);
     let rows: String = [
-        (
-            tcp,
-            "10.0.0.200:50000",
-            "10.0.0.1:80",
-            "10.0.0.11:80",
-            "ESTABLISHED",
-            899,
-        ),
-        (
-            Some(Protocol::Udp),
-            "10.0.0.201:5000",
-            "10.0.0.3:53",
-            "10.0.0.31:5353",
-            "UDP",
-            299,
-        ),
-        (
-            tcp,
-            "10.0.0.200:0",
-            "10.0.0.2:443",
-            "10.0.0.21:443",
-            "ASSURED",
-            300,
-        ),
+        (tcp, "10.0.0.200:50000", "10.0.0.1:80", "10.0.0.11:80", "ESTABLISHED", 899),
+        (Some(Protocol::Udp), "10.0.0.201:5000", "10.0.0.3:53", "10.0.0.31:5353", "UDP", 299),
+        (tcp, "10.0.0.200:0", "10.0.0.2:443", "10.0.0.21:443", "ASSURED", 300),
         (None, "10.0.0.200:0", "0.0.0.7:0", "10.0.0.71:0", "NONE", 60),
         (
             Some(Protocol::Sctp),
@@ -42,29 +21,20 @@ fn connections_are_as_in_the_reference() {
             "ESTABLISHED",
             5999,
         ),
-        (
-            tcp,
-            "[2001:db8::c8]:50001",
-            "[2001:db8::1]:80",
-            "10.0.0.99:80",
-            "SYN_RECV",
-            59,
-        ),
+        (tcp, "[2001:db8::c8]:50001", "[2001:db8::1]:80", "10.0.0.99:80", "SYN_RECV", 59),
     ]
     .into_iter()
-    .map(
-        |(protocol, client, virtual_address, server, state, expires)| {
-            let connection = ConnectionView {
-                protocol,
-                client: client.parse().unwrap(),
-                virtual_address: virtual_address.parse().unwrap(),
-                server: server.parse().unwrap(),
-                state: state.to_owned(),
-                expires,
-            };
-            connections::row(&connection, &Names::default())
-        },
-    )
+    .map(|(protocol, client, virtual_address, server, state, expires)| {
+        let connection = ConnectionView {
+            protocol,
+            client: client.parse().unwrap(),
+            virtual_address: virtual_address.parse().unwrap(),
+            server: server.parse().unwrap(),
+            state: state.to_owned(),
+            expires,
+        };
+        connections::row(&connection, &Names::default())
+    })
     .collect();
     let expected = lines(
         "IPVS connection entries|
@@ -77,10 +47,7 @@ SCTP 99:59  ESTABLISHED 10.0.0.200:10000   10.0.0.5:2905      10.0.0.51:2905|
 TCP 00:59  SYN_RECV    [2001:db8::c8]:50001 [2001:db8::1]:80   10.0.0.99:80|",
     );
     assert_eq!(connections::header(&Format::default()) + &rows, expected);
-    let with_engines = connections::header(&Format {
-        persistent: true,
-        ..Format::default()
-    });
+    let with_engines = connections::header(&Format { persistent: true, ..Format::default() });
     let titles = "pro expire state       source             virtual            destination        \
                   pe name          pe_data";
     assert_eq!(with_engines.lines().nth(1), Some(titles));
@@ -88,11 +55,7 @@ TCP 00:59  SYN_RECV    [2001:db8::c8]:50001 [2001:db8::1]:80   10.0.0.99:80|",
 
 #[test]
 fn timeouts_are_one_line() {
-    let text = timeouts(&Timeouts {
-        tcp: 900,
-        tcp_fin: 120,
-        udp: 300,
-    });
+    let text = timeouts(&Timeouts { tcp: 900, tcp_fin: 120, udp: 300 });
     assert_eq!(text, "Timeout (tcp tcpfin udp): 900 120 300\n");
 }
 
@@ -100,10 +63,7 @@ fn timeouts_are_one_line() {
 fn saved_rules_are_as_in_the_reference_and_read_back_as_what_they_were() {
     let mut services = example();
     services.push(tunnels());
-    services.last_mut().unwrap().spec.key = ServiceKey::Fwmark {
-        fwmark: 9,
-        ipv6: false,
-    };
+    services.last_mut().unwrap().spec.key = ServiceKey::Fwmark { fwmark: 9, ipv6: false };
     let text = rules::rules(&services, &Names::default());
     let expected = lines(
         "-A -t 10.0.0.1:80 -s wlc|
@@ -131,18 +91,11 @@ fn saved_rules_are_as_in_the_reference_and_read_back_as_what_they_were() {
     assert_eq!(text, expected);
 
     use crate::order::testing::{server, service};
-    let all: Vec<&ServerSpec> = services
-        .iter()
-        .flat_map(|s| &s.servers)
-        .map(|s| &s.spec)
-        .collect();
+    let all: Vec<&ServerSpec> = services.iter().flat_map(|s| &s.servers).map(|s| &s.spec).collect();
     for line in text.lines() {
         if line.starts_with("-A") {
             let spec = service(line);
-            assert!(
-                services.iter().any(|service| service.spec == spec),
-                "{line}"
-            );
+            assert!(services.iter().any(|service| service.spec == spec), "{line}");
         } else {
             let mut spec = server(line);
             if line.contains("127.0.0.1") {

@@ -30,24 +30,12 @@ FWM  8 IPv6 wlc|",
 #[test]
 fn unsorted_table_keeps_the_directors_order_and_one_service_has_no_version_line() {
     let services = example();
-    let text = list(
-        &services,
-        Format {
-            unsorted: true,
-            ..Format::default()
-        },
-    );
+    let text = list(&services, Format { unsorted: true, ..Format::default() });
     let rows: Vec<&str> = text.lines().skip(3).collect();
     assert_eq!(rows[0], "FWM  8 IPv6 wlc");
-    assert!(
-        rows[rows.len() - 2].starts_with("  -> 10.0.0.12:80 "),
-        "{text}"
-    );
+    assert!(rows[rows.len() - 2].starts_with("  -> 10.0.0.12:80 "), "{text}");
     let text = table(&services[..1], None, &Format::default(), &Names::default());
-    assert!(
-        text.starts_with("Prot LocalAddress:Port Scheduler Flags\n"),
-        "{text}"
-    );
+    assert!(text.starts_with("Prot LocalAddress:Port Scheduler Flags\n"), "{text}");
 }
 
 #[test]
@@ -65,16 +53,7 @@ TCP  10.0.0.1:80 wlc|
   -> 10.0.0.11:80                 100        75         3          4         |",
     );
     let services = [tcp];
-    assert_eq!(
-        list(
-            &services,
-            Format {
-                thresholds: true,
-                ..Format::default()
-            }
-        ),
-        expected
-    );
+    assert_eq!(list(&services, Format { thresholds: true, ..Format::default() }), expected);
     let expected = lines(
         "IP Virtual Server version 1.2.1 (size=4096)|
 Prot LocalAddress:Port            Weight    PersistConn ActiveConn InActConn |
@@ -82,16 +61,7 @@ Prot LocalAddress:Port            Weight    PersistConn ActiveConn InActConn |
 TCP  10.0.0.1:80 wlc|
   -> 10.0.0.11:80                 1         7           3          4         |",
     );
-    assert_eq!(
-        list(
-            &services,
-            Format {
-                persistent: true,
-                ..Format::default()
-            }
-        ),
-        expected
-    );
+    assert_eq!(list(&services, Format { persistent: true, ..Format::default() }), expected);
 }
 
 #[test]
@@ -107,16 +77,7 @@ TCP  10.0.0.2:443 wlc|
   -> 10.0.0.24:443                Tunnel  gue:6081:r+c  0      0          0         |
   -> 10.0.0.25:443                Route   n/a           1      0          0         |",
     );
-    assert_eq!(
-        list(
-            &[tunnels()],
-            Format {
-                tunnel: true,
-                ..Format::default()
-            }
-        ),
-        expected
-    );
+    assert_eq!(list(&[tunnels()], Format { tunnel: true, ..Format::default() }), expected);
 }
 
 #[test]
@@ -133,42 +94,19 @@ fn long_names_are_cut_for_ipv4_and_run_over_for_ipv6() {
     let text = table(&[four, six], None, &Format::default(), &names);
     let rows: Vec<&str> = text.lines().skip(2).collect();
     assert_eq!(rows[0], "TCP  a.name.of.more.than.thirty-t rr");
-    assert_eq!(
-        rows[1],
-        "  -> a.name.of.more.than.thirty-t Masq    1      0          0         "
-    );
+    assert_eq!(rows[1], "  -> a.name.of.more.than.thirty-t Masq    1      0          0         ");
     let name = "[another.name.of.more.than.thirty-three.characters.example]:80";
     assert_eq!(rows[2], format!("TCP  {name} rr"));
-    assert_eq!(
-        rows[3],
-        format!("  -> {name} Masq    1      0          0         ")
-    );
+    assert_eq!(rows[3], format!("  -> {name} Masq    1      0          0         "));
 }
 
 #[test]
 fn flags_of_other_schedulers_have_numbers_and_large_marks_are_negative_as_in_ipvsadm() {
-    let mut service = with_key(
-        ServiceKey::Fwmark {
-            fwmark: u32::MAX,
-            ipv6: false,
-        },
-        "wlc",
-    );
+    let mut service = with_key(ServiceKey::Fwmark { fwmark: u32::MAX, ipv6: false }, "wlc");
     service.spec.flags = 0x38;
-    let text = table(
-        &[service.clone()],
-        None,
-        &Format::default(),
-        &Names::default(),
-    );
-    assert_eq!(
-        text.lines().nth(2),
-        Some("FWM  -1 wlc (flag-1,flag-2,flag-3)")
-    );
+    let text = table(&[service.clone()], None, &Format::default(), &Names::default());
+    assert_eq!(text.lines().nth(2), Some("FWM  -1 wlc (flag-1,flag-2,flag-3)"));
     service.spec.scheduler = "mh".to_owned();
     let text = table(&[service], None, &Format::default(), &Names::default());
-    assert_eq!(
-        text.lines().nth(2),
-        Some("FWM  -1 mh (mh-fallback,mh-port,flag-3)")
-    );
+    assert_eq!(text.lines().nth(2), Some("FWM  -1 mh (mh-fallback,mh-port,flag-3)"));
 }
