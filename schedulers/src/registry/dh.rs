@@ -27,9 +27,7 @@ struct DestinationHashing {
 
 impl DestinationHashing {
     fn new() -> DestinationHashing {
-        DestinationHashing {
-            slots: Slots::empty(1 << SLOT_BITS),
-        }
+        DestinationHashing { slots: Slots::empty(1 << SLOT_BITS) }
     }
 }
 
@@ -37,15 +35,13 @@ impl Scheduler for DestinationHashing {
     fn changed(&mut self, servers: &[Arc<Server>], change: Change) -> Result<(), TooManyServers> {
         if !matches!(change, Change::Edited { .. }) {
             let in_turn = (0..servers.len()).cycle();
-            self.slots
-                .deal(in_turn.filter_map(|index| Remembered::at(servers, index)));
+            self.slots.deal(in_turn.filter_map(|index| Remembered::at(servers, index)));
         }
         Ok(())
     }
 
     fn choose(&mut self, servers: &[Arc<Server>], key: &Key, _: Duration) -> Option<usize> {
-        self.slots
-            .choose(servers, spread(fold(key.destination), SLOT_BITS))
+        self.slots.choose(servers, spread(fold(key.destination), SLOT_BITS))
     }
 }
 
@@ -55,23 +51,15 @@ mod tests {
     use crate::testing::{Service, destination, overload, servers};
 
     /// Destinations with the slots that the kernel's hash gives them.
-    const PLACED: [(&str, usize); 4] = [
-        ("203.0.113.9", 64),
-        ("192.0.2.10", 162),
-        ("2001:db8::80", 248),
-        ("10.255.0.1", 232),
-    ];
+    const PLACED: [(&str, usize); 4] =
+        [("203.0.113.9", 64), ("192.0.2.10", 162), ("2001:db8::80", 248), ("10.255.0.1", 232)];
 
     #[test]
     fn destinations_fall_where_the_kernels_hash_puts_them() {
         // 256 servers, so that the server's id is the slot.
         let mut service = Service::new("dh", &[1; 256]);
         for (address, slot) in PLACED {
-            assert_eq!(
-                service.choose(&destination(address)),
-                Some(slot as u64),
-                "{address}"
-            );
+            assert_eq!(service.choose(&destination(address)), Some(slot as u64), "{address}");
         }
     }
 
@@ -115,24 +103,13 @@ mod tests {
         scheduler.changed(&list, Change::Bound).unwrap();
         let removed = list.remove(0);
         // Told of an edit only, the slots still belong to the old list.
-        scheduler
-            .changed(&list, Change::Edited { index: 0 })
-            .unwrap();
-        assert_eq!(
-            scheduler.slots.indices(&list)[..3],
-            [None, Some(0), Some(1)]
-        );
-        let change = Change::Removed {
-            index: 0,
-            id: removed.id(),
-        };
+        scheduler.changed(&list, Change::Edited { index: 0 }).unwrap();
+        assert_eq!(scheduler.slots.indices(&list)[..3], [None, Some(0), Some(1)]);
+        let change = Change::Removed { index: 0, id: removed.id() };
         scheduler.changed(&list, change).unwrap();
         assert_eq!(scheduler.slots.shares(&list), [128, 128]);
         list.clear();
         scheduler.changed(&list, change).unwrap();
-        assert_eq!(
-            scheduler.choose(&list, &destination("203.0.113.9"), Duration::ZERO),
-            None
-        );
+        assert_eq!(scheduler.choose(&list, &destination("203.0.113.9"), Duration::ZERO), None);
     }
 }

@@ -24,9 +24,7 @@ struct LocalityBased {
 
 impl LocalityBased {
     fn new(options: &Options) -> LocalityBased {
-        LocalityBased {
-            destinations: Destinations::new(options.seed),
-        }
+        LocalityBased { destinations: Destinations::new(options.seed) }
     }
 }
 
@@ -48,8 +46,7 @@ impl Scheduler for LocalityBased {
         }
         let index = weighted_least_connection(servers)?;
         if self.destinations.has_room() {
-            self.destinations
-                .insert(key.destination, Remembered::at(servers, index)?, now);
+            self.destinations.insert(key.destination, Remembered::at(servers, index)?, now);
         }
         Some(index)
     }
@@ -76,11 +73,7 @@ mod tests {
         assert_eq!(service.choose(&key), Some(0));
         load(service.server(0), 3, 0);
         load(service.server(1), 1, 0);
-        assert_eq!(
-            service.choose(&key),
-            Some(0),
-            "the other is exactly half loaded"
-        );
+        assert_eq!(service.choose(&key), Some(0), "the other is exactly half loaded");
         service.server(1).connection_moved(false);
         assert_eq!(service.choose(&key), Some(1));
         load(service.server(1), 2, 0);
@@ -117,18 +110,10 @@ mod tests {
         let key = destination("203.0.113.1");
         assert_eq!(service.choose(&key), Some(0));
         service.add(9, 5).unwrap();
-        assert_eq!(
-            service.choose(&key),
-            Some(0),
-            "a new server takes no destination"
-        );
+        assert_eq!(service.choose(&key), Some(0), "a new server takes no destination");
         service.remove(0);
         service.add(0, 5).unwrap();
-        assert_eq!(
-            service.choose(&key),
-            Some(0),
-            "no packet came while it was away"
-        );
+        assert_eq!(service.choose(&key), Some(0), "no packet came while it was away");
         service.remove(0);
         assert_eq!(service.choose(&key), Some(9));
         service.remove(9);

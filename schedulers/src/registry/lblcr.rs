@@ -26,10 +26,7 @@ struct Replicated {
 
 impl Replicated {
     fn new(options: &Options) -> Replicated {
-        Replicated {
-            destinations: Destinations::new(options.seed),
-            replicas: Replicas::new(),
-        }
+        Replicated { destinations: Destinations::new(options.seed), replicas: Replicas::new() }
     }
 }
 
@@ -38,9 +35,7 @@ impl Scheduler for Replicated {
         let replicas = &mut self.replicas;
         self.destinations.review(now, |set| replicas.release(set));
         if let Some(set) = self.destinations.get(key.destination, now) {
-            let members = replicas
-                .members(set)
-                .filter_map(|member| member.find(servers));
+            let members = replicas.members(set).filter_map(|member| member.find(servers));
             let least = least_loaded(
                 members.map(|index| (index, servers[index].as_ref())),
                 Server::overhead,
@@ -143,11 +138,7 @@ mod tests {
         service.now += EXPIRATION / 2;
         assert_eq!(service.choose(&key), Some(0));
         load(service.server(0), 0, 2);
-        assert_eq!(
-            service.choose(&key),
-            Some(1),
-            "not past the day: 1 is still there"
-        );
+        assert_eq!(service.choose(&key), Some(1), "not past the day: 1 is still there");
         load(service.server(1), 0, 2);
         service.now += Duration::from_nanos(1);
         assert_eq!(service.choose(&key), Some(0));
@@ -169,11 +160,7 @@ mod tests {
         unload(service.server(0));
         unload(service.server(1));
         load(service.server(2), 1, 0);
-        assert_eq!(
-            service.choose(&key),
-            Some(0),
-            "0 and 1 are still in the set"
-        );
+        assert_eq!(service.choose(&key), Some(0), "0 and 1 are still in the set");
     }
 
     #[test]
@@ -192,11 +179,7 @@ mod tests {
         service.now += EXPIRATION / 2 + Duration::from_secs(1);
         assert_eq!(service.choose(&key), Some(0));
         load(service.server(0), 0, 5);
-        assert_eq!(
-            service.choose(&key),
-            Some(0),
-            "had 0 left, wlc would choose 2"
-        );
+        assert_eq!(service.choose(&key), Some(0), "had 0 left, wlc would choose 2");
     }
 
     #[test]
@@ -214,11 +197,7 @@ mod tests {
     fn servers_come_and_go() {
         let (mut service, key) = replicated();
         service.add(9, 2).unwrap();
-        assert_eq!(
-            service.choose(&key),
-            Some(1),
-            "a new server joins no set unasked"
-        );
+        assert_eq!(service.choose(&key), Some(1), "a new server joins no set unasked");
         service.remove(0);
         service.remove(1);
         assert_eq!(service.choose(&key), Some(9));

@@ -37,11 +37,7 @@ mod tests {
         load(service.server(1), 0, 256);
         assert_eq!(service.next(), Some(1));
         load(service.server(1), 0, 1);
-        assert_eq!(
-            service.next(),
-            Some(0),
-            "257 inactive tie with one active; the head wins"
-        );
+        assert_eq!(service.next(), Some(0), "257 inactive tie with one active; the head wins");
         load(service.server(0), 0, 1);
         assert_eq!(service.next(), Some(1));
     }

@@ -130,10 +130,7 @@ fn preferences(servers: &[Arc<Server>]) -> Vec<Preference> {
     let divisor = greatest_common_divisor(weights.iter().copied());
     let heaviest = weights.iter().copied().max().unwrap_or(0);
     let shift = shift(heaviest.max(0).checked_div(divisor).unwrap_or(0));
-    let weighted = weights
-        .iter()
-        .enumerate()
-        .filter(|&(_, &weight)| weight > 0);
+    let weighted = weights.iter().enumerate().filter(|&(_, &weight)| weight > 0);
     weighted
         .filter_map(|(index, &weight)| {
             let server = &servers[index];

@@ -39,9 +39,8 @@ impl Scheduler for RoundRobin {
     fn choose(&mut self, servers: &[Arc<Server>], _: &Key, _: Duration) -> Option<usize> {
         let cursor = self.cursor.and_then(|cursor| cursor.find(servers));
         let start = cursor.map_or(0, |index| index + 1);
-        let chosen = (start..servers.len())
-            .chain(0..start)
-            .find(|&index| servers[index].is_eligible())?;
+        let chosen =
+            (start..servers.len()).chain(0..start).find(|&index| servers[index].is_eligible())?;
         self.cursor = Remembered::at(servers, chosen);
         Some(chosen)
     }

@@ -47,10 +47,7 @@ impl Scheduler for SourceHashing {
         let in_turn = (0..servers.len()).cycle();
         self.slots.deal(in_turn.flat_map(|index| {
             let share = servers[index].weight().clamp(1, SLOTS as i32) as usize;
-            Remembered::at(servers, index)
-                .into_iter()
-                .cycle()
-                .take(share)
+            Remembered::at(servers, index).into_iter().cycle().take(share)
         }));
         Ok(())
     }
@@ -95,11 +92,7 @@ mod tests {
         for (address, port, by_address, by_port) in PLACED {
             let key = client(address, port);
             assert_eq!(plain.choose(&key), Some(by_address), "{address}");
-            assert_eq!(
-                with_port.choose(&key),
-                Some(by_port),
-                "{address} port {port}"
-            );
+            assert_eq!(with_port.choose(&key), Some(by_port), "{address} port {port}");
         }
     }
 
@@ -107,10 +100,7 @@ mod tests {
     fn a_protocol_without_ports_is_hashed_by_address_even_with_sh_port() {
         let mut service = Service::with_flags("sh", &[1; 256], Flags::FLAG_2);
         let (address, port, by_address, _) = PLACED[0];
-        let key = Key {
-            protocol: 50,
-            ..client(address, port)
-        };
+        let key = Key { protocol: 50, ..client(address, port) };
         assert_eq!(service.choose(&key), Some(by_address));
     }
 
@@ -160,10 +150,7 @@ mod tests {
         let mut service = Service::with_flags("sh", &[1; 5], Flags::FLAG_1);
         (1..5).for_each(|id| service.set_weight(id, 0));
         for host in 0..200 {
-            assert_eq!(
-                service.choose(&client(&format!("198.51.100.{host}"), 1)),
-                Some(0)
-            );
+            assert_eq!(service.choose(&client(&format!("198.51.100.{host}"), 1)), Some(0));
         }
         service.set_weight(0, 0);
         assert_eq!(service.next(), None);

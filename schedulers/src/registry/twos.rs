@@ -23,11 +23,7 @@ struct TwoChoices {
 
 impl TwoChoices {
     fn new(options: &Options) -> TwoChoices {
-        TwoChoices {
-            draws: Draws {
-                state: options.seed,
-            },
-        }
+        TwoChoices { draws: Draws { state: options.seed } }
     }
 }
 
@@ -111,10 +107,7 @@ mod tests {
         for _ in 0..5000 {
             seen[draws.up_to(4) as usize] += 1;
         }
-        assert!(
-            seen.iter().all(|&count| (900..1100).contains(&count)),
-            "{seen:?}"
-        );
+        assert!(seen.iter().all(|&count| (900..1100).contains(&count)), "{seen:?}");
         assert_eq!(draws.up_to(0), 0);
     }
 

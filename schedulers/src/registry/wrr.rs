@@ -92,10 +92,7 @@ impl Scheduler for WeightedRoundRobin {
 /// The largest weight that is not overloaded, 0 when there is none.
 fn heaviest_available(servers: &[Arc<Server>]) -> i64 {
     let available = servers.iter().filter(|server| !server.is_overloaded());
-    available
-        .map(|server| i64::from(server.weight()))
-        .max()
-        .unwrap_or(0)
+    available.map(|server| i64::from(server.weight())).max().unwrap_or(0)
 }
 
 /// The bar after all full walks that cannot find a server, the lowest excepted; that is always at 1.

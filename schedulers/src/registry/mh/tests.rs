@@ -66,15 +66,8 @@ fn clients_fall_where_the_kernels_hash_puts_them() {
         let owner = |slot: usize| owners[slot].map(|index| index as u64);
         assert_eq!(slot_of(fold_with_port(key.source, 0)), by_address);
         assert_eq!(plain.choose(&key), owner(by_address), "{address}");
-        assert_eq!(
-            with_port.choose(&key),
-            owner(by_port),
-            "{address} port {port}"
-        );
-        let without_ports = Key {
-            protocol: 50,
-            ..key
-        };
+        assert_eq!(with_port.choose(&key), owner(by_port), "{address} port {port}");
+        let without_ports = Key { protocol: 50, ..key };
         assert_eq!(with_port.choose(&without_ports), owner(by_address));
     }
 }
@@ -105,9 +98,7 @@ fn the_fallback_probes_by_hashing_again() {
     let number = fold_with_port(key.source, 0);
     let probes =
         (0..TABLE_SIZE).map(|k| slot_of(number.wrapping_add((k + own as u32) % TABLE_SIZE)));
-    let expected = probes
-        .map(|slot| owners[slot].unwrap() as u64)
-        .find(|&other| other != id);
+    let expected = probes.map(|slot| owners[slot].unwrap() as u64).find(|&other| other != id);
     assert_eq!(service.choose(&key), expected);
 }
 
@@ -116,10 +107,7 @@ fn the_fallback_finds_the_last_server_and_no_other() {
     let mut service = Service::with_flags("mh", &[1; 6], Flags::FLAG_1);
     (1..6).for_each(|id| service.set_weight(id, 0));
     for host in 0..50 {
-        assert_eq!(
-            service.choose(&client(&format!("198.51.100.{host}"), 1)),
-            Some(0)
-        );
+        assert_eq!(service.choose(&client(&format!("198.51.100.{host}"), 1)), Some(0));
     }
     overload(service.server(0));
     assert_eq!(service.next(), None);
@@ -139,20 +127,12 @@ fn a_server_added_with_weight_0_gets_no_slots() {
 #[test]
 fn removing_one_of_ten_moves_few_clients_of_the_others() {
     let mut service = Service::new("mh", &[1; 10]);
-    let keys: Vec<_> = (0..1000)
-        .map(|n| client(&format!("10.9.{}.{}", n / 250, n % 250), 1))
-        .collect();
-    let before: Vec<_> = keys
-        .iter()
-        .map(|key| service.choose(key).unwrap())
-        .collect();
+    let keys: Vec<_> =
+        (0..1000).map(|n| client(&format!("10.9.{}.{}", n / 250, n % 250), 1)).collect();
+    let before: Vec<_> = keys.iter().map(|key| service.choose(key).unwrap()).collect();
     service.remove(4);
     let after = keys.iter().map(|key| service.choose(key).unwrap());
-    let moved = before
-        .iter()
-        .zip(after)
-        .filter(|(old, new)| **old != 4 && **old != *new)
-        .count();
+    let moved = before.iter().zip(after).filter(|(old, new)| **old != 4 && **old != *new).count();
     assert!(moved < 60, "{moved} of about 900 moved");
 }
 
@@ -172,11 +152,7 @@ fn one_server_more_than_slots_is_refused_and_the_old_table_stays() {
     let id = service.choose(&key);
     assert!(id.is_some());
     assert_eq!(service.add(9000, 1), Err(TooManyServers { limit: 4093 }));
-    assert_eq!(
-        service.choose(&key),
-        id,
-        "the refused list must not be half in force"
-    );
+    assert_eq!(service.choose(&key), id, "the refused list must not be half in force");
     service.remove(9000);
     assert_eq!(service.choose(&key), id);
     assert!(table(&service.servers).iter().all(Option::is_some));
@@ -187,10 +163,7 @@ fn large_weights_are_scaled_to_six_bits() {
     assert_eq!([0, 1, 63, 64, 127, 128].map(shift), [0, 0, 0, 1, 1, 2]);
     assert_eq!(shift(i32::MAX), 25);
     let turns = |weights: &[i32]| -> Vec<u32> {
-        preferences(&servers(weights))
-            .iter()
-            .map(|p| p.turns)
-            .collect()
+        preferences(&servers(weights)).iter().map(|p| p.turns).collect()
     };
     assert_eq!(turns(&[600, 300, 100]), [6, 3, 1]);
     assert_eq!(turns(&[1000, 1]), [62, 1]);
