@@ -9,7 +9,7 @@ use forwarding::tunnel::Outer;
 use forwarding::{Family, Headers, Packet, direct, icmp, nat, tunnel};
 
 use super::connections::Way;
-use super::verdict::{DropReason, Method, PassReason, Path, Verdict};
+use super::verdict::{DropReason, Method, PassReason, Path, Stop, Verdict};
 use super::{Dispatcher, Routes, Target};
 use crate::control::api::Forwarding;
 
@@ -34,7 +34,7 @@ impl Dispatcher {
         };
         let path = match self.prepare(now, routes, packet, &mut headers, method, destination) {
             Ok(path) => path,
-            Err(verdict) => return verdict,
+            Err(stop) => return stop.into(),
         };
         let partial = checksum::partial(packet.bytes(), &headers);
         match method {
@@ -63,11 +63,11 @@ impl Dispatcher {
         headers: &mut Headers,
         method: Method,
         destination: IpAddr,
-    ) -> Result<Path, Verdict> {
+    ) -> Result<Path, Stop> {
         if method != Method::Tunnel && destination.is_ipv4() != (headers.family == Family::V4) {
-            return Err(Verdict::Drop(DropReason::FamilyMismatch));
+            return Err(Stop::Drop(DropReason::FamilyMismatch));
         }
-        let path = routes.path(destination).ok_or(Verdict::Drop(DropReason::NoRoute))?;
+        let path = routes.path(destination).ok_or(Stop::Drop(DropReason::NoRoute))?;
         // A router speaks with its own address; on the way in the VIP is the director's own.
         let own = match method {
             Method::NatReply => {
@@ -122,19 +122,19 @@ impl Dispatcher {
         source: IpAddr,
         error: Error,
         reason: DropReason,
-    ) -> Verdict {
+    ) -> Stop {
         if !self.limiter.allow(now) {
-            return Verdict::Drop(reason);
+            return Stop::Drop(reason);
         }
         let partial = checksum::partial(packet.bytes(), headers);
         let mut reply = Packet::new(&mut self.reply[..], 0, 0);
         let written = icmp::error(&mut reply, packet.bytes(), headers, partial, source, error);
         match written {
             Some(headers) => {
-                self.reply_len = reply.len();
-                Verdict::Answer { reason, headers }
+                self.replied = Some((reply.len(), headers));
+                Stop::Answer(reason)
             }
-            None => Verdict::Drop(reason),
+            None => Stop::Drop(reason),
         }
     }
 }

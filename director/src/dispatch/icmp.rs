@@ -10,7 +10,7 @@ use forwarding::icmp::{self, Translation};
 use forwarding::{Headers, Packet};
 
 use super::connections::Way;
-use super::verdict::{DropReason, Method, PassReason, Verdict};
+use super::verdict::{DropReason, Method, PassReason, Stop, Verdict};
 use super::{Dispatcher, Routes, TCP, Target, UDP};
 use crate::control::api::Forwarding;
 
@@ -52,8 +52,8 @@ impl Dispatcher {
         let path = match self.prepare(now, routes, packet, &mut headers, method, destination) {
             Ok(path) => path,
             // No error is ever sent about an error.
-            Err(Verdict::Answer { reason, .. }) => return Verdict::Drop(reason),
-            Err(verdict) => return verdict,
+            Err(Stop::Answer(reason)) => return Verdict::Drop(reason),
+            Err(stop) => return stop.into(),
         };
         let translation = match method {
             Method::Nat => Translation {

@@ -38,6 +38,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use forwarding::icmp::Error;
 use forwarding::{Fragment, Headers, Malformed, Packet, parse};
 
 use crate::control::api::Forwarding;
@@ -47,7 +48,7 @@ use fragments::Fragments;
 use limiter::Limiter;
 use service::Services;
 use state::Timeouts;
-use verdict::{DropReason, PassReason, Path, Verdict};
+use verdict::{DropReason, PassReason, Path, Stop, Verdict};
 
 /// IP protocol numbers the pipeline knows.
 const ICMP: u8 = 1;
@@ -99,7 +100,8 @@ struct Target {
 pub struct Dispatcher {
     shared: Arc<Shared>,
     reply: Box<[u8; REPLY_SIZE]>,
-    reply_len: usize,
+    /// Length and headers of what is in `reply`.
+    replied: Option<(usize, Headers)>,
     limiter: Limiter,
     /// Identification of the next outer IPv4 header.
     next_id: u16,
@@ -111,15 +113,16 @@ impl Dispatcher {
         Dispatcher {
             shared,
             reply: Box::new([0; REPLY_SIZE]),
-            reply_len: 0,
+            replied: None,
             limiter: Limiter::new(),
             next_id: seed,
         }
     }
 
-    /// The ICMP error that goes with the last [`Verdict::Answer`]: an Ethernet frame.
-    pub fn reply(&self) -> &[u8] {
-        &self.reply[..self.reply_len]
+    /// The ICMP error that goes with the last [`Verdict::Answer`]: an Ethernet frame and its
+    /// headers.
+    pub fn reply(&self) -> Option<(&[u8], Headers)> {
+        self.replied.map(|(len, headers)| (&self.reply[..len], headers))
     }
 
     /// Decides on one packet, and rewrites it when it is to be transmitted. `now` is monotonic
@@ -153,14 +156,14 @@ impl Dispatcher {
         }
         let target = match self.follow(now, &headers) {
             Followed::Known(target) => target,
-            Followed::Refused(verdict) => return verdict,
+            Followed::Refused(reason) => return Verdict::Drop(reason),
             Followed::Unknown => match self.schedule(now, services, &headers) {
                 Ok(target) => target,
-                Err(Verdict::Drop(reason @ DropReason::NoServer)) => {
-                    let error = forwarding::icmp::Error::PortUnreachable;
-                    return self.answer(now, packet, &headers, headers.destination, error, reason);
+                Err(Stop::Drop(reason @ DropReason::NoServer)) => {
+                    let (vip, error) = (headers.destination, Error::PortUnreachable);
+                    return self.answer(now, packet, &headers, vip, error, reason).into();
                 }
-                Err(verdict) => return verdict,
+                Err(stop) => return stop.into(),
             },
         };
         self.forward(now, routes, packet, headers, &target)
@@ -205,7 +208,7 @@ impl Dispatcher {
         match found {
             None => Followed::Unknown,
             Some(Ok(target)) => Followed::Known(target),
-            Some(Err(None)) => Followed::Refused(Verdict::Drop(DropReason::ServerRemoved)),
+            Some(Err(None)) => Followed::Refused(DropReason::ServerRemoved),
             Some(Err(Some(tuple))) => {
                 self.shared.connections.remove(&tuple);
                 Followed::Unknown
@@ -218,7 +221,7 @@ impl Dispatcher {
 enum Followed {
     Known(Target),
     Unknown,
-    Refused(Verdict),
+    Refused(DropReason),
 }
 
 impl Target {

@@ -8,26 +8,26 @@ use schedulers::Key;
 use super::connection::{Connection, Tuple};
 use super::connections::Way;
 use super::service::Services;
-use super::verdict::{DropReason, PassReason, Verdict};
+use super::verdict::{DropReason, PassReason, Stop};
 use super::{Dispatcher, TCP, Target, tcp};
 
 impl Dispatcher {
-    /// Makes a connection for the packet. The verdict in `Err` is final, except that
+    /// Makes a connection for the packet. What is in `Err` is final, except that
     /// [`DropReason::NoServer`] is still to be answered with ICMP.
     pub(super) fn schedule(
         &self,
         now: Duration,
         services: &Services,
         headers: &Headers,
-    ) -> Result<Target, Verdict> {
+    ) -> Result<Target, Stop> {
         let service = services
             .find(headers.protocol, headers.destination, headers.destination_port)
-            .ok_or(Verdict::Pass(PassReason::NoService))?;
+            .ok_or(Stop::Pass(PassReason::NoService))?;
         if headers.protocol == TCP && !tcp::may_be_scheduled(headers.tcp_flags) {
-            return Err(Verdict::Pass(PassReason::NoConnection));
+            return Err(Stop::Pass(PassReason::NoConnection));
         }
         if self.shared.connections.is_full() {
-            return Err(Verdict::Drop(DropReason::TableFull));
+            return Err(Stop::Drop(DropReason::TableFull));
         }
         let key = Key {
             protocol: headers.protocol,
@@ -37,7 +37,7 @@ impl Dispatcher {
             destination_port: headers.destination_port,
         };
         let (decision, control) =
-            self.decide(service, &key, now).ok_or(Verdict::Drop(DropReason::NoServer))?;
+            self.decide(service, &key, now).ok_or(Stop::Drop(DropReason::NoServer))?;
         service.traffic.connection();
         decision.server.traffic.connection();
         let tuple = Tuple {
@@ -56,6 +56,6 @@ impl Dispatcher {
                 connection.incoming(headers.tcp_flags, headers.ip_len(), now, timeouts);
                 Target::of(Way::In, connection)
             })
-            .ok_or(Verdict::Drop(DropReason::TableFull))
+            .ok_or(Stop::Drop(DropReason::TableFull))
     }
 }

@@ -36,13 +36,29 @@ pub enum Verdict {
     Answer {
         /// Why.
         reason: DropReason,
-        /// Headers of the error; its destination is whom it goes to.
-        headers: Headers,
     },
     /// Not ours: the kernel's stack shall have it, unchanged.
     Pass(PassReason),
     /// Dropped.
     Drop(DropReason),
+}
+
+/// Why a packet is not forwarded: the small half of [`Verdict`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    Answer(DropReason),
+    Pass(PassReason),
+    Drop(DropReason),
+}
+
+impl From<Stop> for Verdict {
+    fn from(stop: Stop) -> Verdict {
+        match stop {
+            Stop::Answer(reason) => Verdict::Answer { reason },
+            Stop::Pass(reason) => Verdict::Pass(reason),
+            Stop::Drop(reason) => Verdict::Drop(reason),
+        }
+    }
 }
 
 /// How a packet was forwarded.

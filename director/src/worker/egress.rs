@@ -37,14 +37,14 @@ impl Worker {
     }
 
     /// Sends the ICMP error that the dispatcher has just written.
-    pub(super) fn send_reply(&mut self, now: Duration, headers: Headers) {
+    pub(super) fn send_reply(&mut self, now: Duration) {
+        let Some((reply, headers)) = self.dispatcher.reply() else { return };
         let Some(path) = self.routes.path(headers.destination) else {
             return self.status.verdicts.dropped(DropReason::NoRoute);
         };
         let Some(mut frame) = self.pool.allocate() else {
             return self.status.verdicts.dropped(DropReason::NoFrames);
         };
-        let reply = self.dispatcher.reply();
         let start = frame.start();
         self.pool.reshape(&mut frame, start, reply.len());
         self.pool.bytes_mut(&mut frame).copy_from_slice(reply);

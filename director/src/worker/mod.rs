@@ -194,10 +194,10 @@ impl Worker {
                 self.status.verdicts.transmitted(method);
                 self.send(now, frame, &path, partial, headers);
             }
-            Verdict::Answer { reason, headers } => {
+            Verdict::Answer { reason } => {
                 self.pool.release(frame);
                 self.status.verdicts.dropped(reason);
-                self.send_reply(now, headers);
+                self.send_reply(now);
             }
             Verdict::Pass(reason) => {
                 self.status.verdicts.passed(reason);

@@ -103,7 +103,7 @@ fn say(line: &str) {
 /// A line that is written over while requests go on; nothing when nobody watches.
 fn show_progress(title: &str, progress: Progress) {
     let mut err = std::io::stderr();
-    if err.is_terminal() && (progress.done % 20 == 0 || progress.done == progress.count) {
+    if err.is_terminal() && (progress.done.is_multiple_of(20) || progress.done == progress.count) {
         let filled = (progress.done * 30 / progress.count.max(1)) as usize;
         let bar: String = "#".repeat(filled) + &".".repeat(30 - filled);
         // A progress bar that cannot be drawn is no reason to stop.

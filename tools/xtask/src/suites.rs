@@ -1,14 +1,14 @@
 //! The test suites. Each closes with `SUITE: N passed, M failed`.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 
-use crate::cargo::{build_programs, cargo, test_programs};
+use crate::cargo::{build_programs, cargo, test_programs, workspace};
 use crate::{packages, privilege};
 
 /// A suite by name.
@@ -85,8 +85,11 @@ pub(crate) fn run(suites: &[Suite], quick: bool) -> Result<bool> {
     Ok(good)
 }
 
+/// Arguments of cargo, and one environment variable.
+type Check<'a> = (&'a [&'a str], Option<(&'a str, &'a str)>);
+
 fn lint() -> Result<Tally> {
-    let checks: [(&[&str], Option<(&str, &str)>); 3] = [
+    let checks: [Check<'_>; 3] = [
         (&["fmt", "--all", "--check"], None),
         (&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"], None),
         (
@@ -102,7 +105,40 @@ fn lint() -> Result<Tally> {
         eprintln!("cargo {}: {}", arguments[0], if passed { "ok" } else { "FAILED" });
         tally.count(passed);
     }
+    tally.count(every_file_is_formatted()?);
     Ok(tally)
+}
+
+/// `cargo fmt` does not see modules that a macro declares (the schedulers), so every file of the
+/// repository is looked at by itself as well.
+fn every_file_is_formatted() -> Result<bool> {
+    let root = workspace();
+    let mut files = Vec::new();
+    rust_files(&root, &mut files)?;
+    let status = Command::new("rustfmt")
+        .args(["--edition", "2024", "--check", "--config-path"])
+        .arg(root.join("rustfmt.toml"))
+        .args(files)
+        .status()
+        .context("cannot run rustfmt")?;
+    eprintln!("rustfmt: {}", if status.success() { "ok" } else { "FAILED" });
+    Ok(status.success())
+}
+
+/// All Rust files under `folder`, hidden folders and build output left out.
+fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let (path, name) = entry.map(|entry| (entry.path(), entry.file_name()))?;
+        let name = name.to_string_lossy();
+        if path.is_dir() {
+            if !name.starts_with('.') && name != "target" {
+                rust_files(&path, files)?;
+            }
+        } else if name.ends_with(".rs") {
+            files.push(path);
+        }
+    }
+    Ok(())
 }
 
 /// `quick` runs fewer cases of each property.

@@ -8,7 +8,7 @@
 mod shard;
 mod wheel;
 
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -140,9 +140,8 @@ impl Connections {
     }
 
     fn shard_of(&self, protocol: u8, client: Endpoint) -> MutexGuard<'_, Shard> {
-        let mut hasher = self.hasher.build_hasher();
-        (protocol, client).hash(&mut hasher);
-        lock(&self.shards[hasher.finish() as usize % SHARDS])
+        let hash = self.hasher.hash_one((protocol, client));
+        lock(&self.shards[hash as usize % SHARDS])
     }
 
     fn hash(&self, tuple: &Tuple) -> u64 {

@@ -12,7 +12,7 @@ const VIP: &str = "192.0.2.10:80";
 const REAL: &str = "10.77.0.11:80";
 
 fn icmp_type_and_code(bed: &Bed) -> (u8, u8) {
-    let reply = bed.dispatcher.reply();
+    let reply = bed.dispatcher.reply().unwrap().0;
     assert_eq!(reply[23], 1, "ICMP");
     (reply[34], reply[35])
 }
@@ -45,7 +45,7 @@ fn a_packet_too_big_for_the_tunnel_is_answered_with_the_mtu_that_fits() {
     let out = bed.handle(&tcp(at(CLIENT), at(VIP), ACK, &[0; 1460]));
     assert!(matches!(out.verdict, Verdict::Answer { reason: DropReason::TooBig, .. }));
     assert_eq!(icmp_type_and_code(&bed), (3, 4));
-    let reply = bed.dispatcher.reply();
+    let reply = bed.dispatcher.reply().unwrap().0;
     assert_eq!(u16::from_be_bytes([reply[40], reply[41]]), 1480);
 }
 
