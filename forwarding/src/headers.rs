@@ -1,4 +1,4 @@
-//! What [`parse`](crate::parse) finds out about a frame, and why it may refuse one.
+//! What [`parse`](fn@crate::parse) finds out about a frame, and why it may refuse one.
 
 use std::net::IpAddr;
 

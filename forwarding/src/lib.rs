@@ -1,7 +1,7 @@
 //! Bytes: headers, checksums and the rewrite each forwarding method makes.
 //!
 //! Knows octets. Must not know connections, services, clocks or I/O; never allocates, and no
-//! function panics on any input once [`parse`] has accepted the frame it is given.
+//! function panics on any input once [`parse`](fn@parse) has accepted the frame it is given.
 
 #![forbid(unsafe_code)]
 

@@ -161,7 +161,7 @@ fn outer_traffic_class(frame: &[u8], headers: &Headers) -> Option<u8> {
 
 /// The inner packet of an IPIP packet that has come to us: where it begins and ends in `ip`, an
 /// IP packet without link header. `None` when it is not protocol 4 or 41, is a fragment, or is
-/// malformed: outer and inner IP headers are checked as [`parse`](crate::parse) does.
+/// malformed: outer and inner IP headers are checked as [`parse`](fn@crate::parse) does.
 pub fn decapsulate(ip: &[u8]) -> Option<Range<usize>> {
     let outer = match ip.first()? >> 4 {
         4 => parse4::network(ip, 0, Extent::Whole).ok()?,

@@ -37,7 +37,7 @@ pub enum Error {
 /// packet to a broadcast or multicast address (unless it is too big and IPv6); nor when `reply` has
 /// no room, or `source` is of the other family.
 ///
-/// `headers` may also be those of a packet within `frame`, as [`quoted`](super::quoted) and
+/// `headers` may also be those of a packet within `frame`, as [`quoted`](fn@super::quoted) and
 /// [`tunnelled`](super::tunnelled) return them: the error is then about that packet, and goes to
 /// its sender (the MAC addresses are not its own, and are for the director to set).
 pub fn error(

@@ -27,7 +27,7 @@ pub struct Translation {
 /// checksum, the quoted transport checksum where it is quoted, and the ICMP checksum are updated.
 /// An SCTP checksum in the quote is left as it was: it cannot be updated without all the data.
 ///
-/// `quote` is what [`quoted`](super::quoted) returned and is used up by this: it describes the
+/// `quote` is what [`quoted`](fn@super::quoted) returned and is used up by this: it describes the
 /// quote as it was.
 pub fn translate(
     frame: &mut [u8],

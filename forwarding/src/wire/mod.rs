@@ -1,6 +1,6 @@
 //! Octets of each protocol: field maps and accessors that cannot panic after one length check.
 //!
-//! Knows where fields lie. Must not know what a packet is for: [`parse`](crate::parse) decides what
+//! Knows where fields lie. Must not know what a packet is for: [`parse`](fn@crate::parse) decides what
 //! is accepted, and the forwarding methods decide what is rewritten.
 //!
 //! Every protocol has one file with the same things in it: `LEN`, the bytes of its fixed header; a
