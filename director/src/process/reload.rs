@@ -42,9 +42,6 @@ pub(super) fn again(director: &Arc<Director>, table: &Table, config: &mut Config
     } else {
         director.clear_warning("restart");
     }
-    if let Some(timeouts) = new.timeouts {
-        table.shared().timeouts.set(timeouts);
-    }
     match table.declare(&new.services, epoch.elapsed()) {
         Err((key, refusal)) => {
             warn!("reload refused, running on as before: service {key}: {}", refusal.message);
@@ -60,6 +57,9 @@ pub(super) fn again(director: &Arc<Director>, table: &Table, config: &mut Config
             }
             info!("reloaded: {} changes", changes.made);
         }
+    }
+    if let Some(timeouts) = new.timeouts {
+        table.shared().timeouts.set(timeouts);
     }
     director.clear_warning("reload");
     config.services = new.services;

@@ -19,8 +19,19 @@ impl Table {
     /// # Errors
     /// A refusal changes nothing.
     pub fn change(&self, command: Command, now: Duration) -> Result<(), Refusal> {
-        let mut guard = self.lock();
-        let state = &mut *guard;
+        let mut state = self.lock();
+        self.apply(&mut state, command, now)?;
+        self.publish(&state);
+        Ok(())
+    }
+
+    /// Makes one change that is still to be published: the caller may have more of them.
+    pub(super) fn apply(
+        &self,
+        state: &mut State,
+        command: Command,
+        now: Duration,
+    ) -> Result<(), Refusal> {
         match command {
             Command::AddService { service } => self.add_service(state, service),
             Command::EditService { service } => self.edit_service(state, service),
@@ -43,9 +54,7 @@ impl Table {
                 self.shared.timeouts.set(timeouts);
                 Ok(())
             }
-        }?;
-        self.publish(state);
-        Ok(())
+        }
     }
 
     fn scheduler(&self, spec: &ServiceSpec) -> Result<Box<dyn Scheduler>, Refusal> {

@@ -2,15 +2,14 @@
 //! and as it is now is changed.
 //!
 //! So what an operator or a checker did at run time to a service or server that the file has not
-//! changed stays as it is: a reload must not bring a quiesced server back.
+//! changed stays as it is: a reload must not bring a quiesced server back. The lock of the table is
+//! held all the way: nobody sees half a reload, and no command comes in between.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use super::Table;
-use super::check;
+use super::{State, Table, apply, check};
 use crate::config::DeclaredService;
 use crate::control::api::{Refusal, RefusalKind, ServiceKey};
 use crate::control::operations::Command;
@@ -46,53 +45,56 @@ impl Table {
                 check::server(&key, server).map_err(fail)?;
             }
         }
-        let before = std::mem::take(&mut self.lock().declared);
+        let mut state = self.lock();
+        let before = std::mem::take(&mut state.declared);
         let after: HashMap<_, _> =
             services.iter().map(|declared| (declared.service.key, declared.clone())).collect();
-        let mut changes = Changes::default();
-        self.quiet.store(true, Relaxed);
+        let mut reload =
+            Reload { table: self, state: &mut state, now, changes: Changes::default() };
         for key in before.keys().filter(|key| !after.contains_key(key)) {
-            self.try_change(*key, Command::DeleteService { service: *key }, now, &mut changes);
+            reload.change(*key, Command::DeleteService { service: *key });
         }
         for declared in services {
-            self.declare_service(declared, before.get(&declared.service.key), now, &mut changes);
+            reload.declare(declared, before.get(&declared.service.key));
         }
-        self.quiet.store(false, Relaxed);
-        let mut state = self.lock();
+        let changes = reload.changes;
         state.declared = after;
         self.publish(&state);
         Ok(changes)
     }
+}
 
-    fn declare_service(
-        &self,
-        declared: &DeclaredService,
-        before: Option<&DeclaredService>,
-        now: Duration,
-        changes: &mut Changes,
-    ) {
+/// A reload under way.
+struct Reload<'a> {
+    table: &'a Table,
+    state: &'a mut State,
+    now: Duration,
+    changes: Changes,
+}
+
+impl Reload<'_> {
+    fn declare(&mut self, declared: &DeclaredService, before: Option<&DeclaredService>) {
         let key = declared.service.key;
-        let running = super::apply::find(&self.lock(), &key).is_ok();
+        let running = apply::find(self.state, &key).is_ok();
+        let service = declared.service.clone();
         if !running {
-            let service = declared.service.clone();
-            self.try_change(key, Command::AddService { service }, now, changes);
+            self.change(key, Command::AddService { service });
         } else if before.is_none_or(|before| before.service != declared.service) {
-            let service = declared.service.clone();
-            self.try_change(key, Command::EditService { service }, now, changes);
+            self.change(key, Command::EditService { service });
         }
         let declared_addresses: HashSet<SocketAddr> =
             declared.servers.iter().map(|server| server.address).collect();
         let old_servers = before.map(|before| &before.servers[..]).unwrap_or_default();
         for old in old_servers.iter().filter(|old| !declared_addresses.contains(&old.address)) {
             let command = Command::DeleteServer { service: key, server: old.address };
-            self.try_change(key, command, now, changes);
+            self.change(key, command);
         }
         for server in &declared.servers {
             let old = old_servers.iter().find(|old| old.address == server.address);
             if running && old == Some(server) {
                 continue;
             }
-            let present = super::apply::find(&self.lock(), &key)
+            let present = apply::find(self.state, &key)
                 .is_ok_and(|service| service.choice().position(server.address).is_some());
             let (service, server) = (key, server.clone());
             let command = if present {
@@ -100,20 +102,20 @@ impl Table {
             } else {
                 Command::AddServer { service, server }
             };
-            self.try_change(key, command, now, changes);
+            self.change(key, command);
         }
     }
 
-    fn try_change(&self, key: ServiceKey, command: Command, now: Duration, changes: &mut Changes) {
-        match self.change(command, now) {
-            Ok(()) => changes.made += 1,
+    fn change(&mut self, key: ServiceKey, command: Command) {
+        match self.table.apply(self.state, command, self.now) {
+            Ok(()) => self.changes.made += 1,
             // Somebody removed it at run time already: what was wanted is so.
             Err(refusal)
                 if matches!(
                     refusal.error,
                     RefusalKind::NoSuchService | RefusalKind::NoSuchServer
                 ) => {}
-            Err(refusal) => changes.refused.push((key, refusal)),
+            Err(refusal) => self.changes.refused.push((key, refusal)),
         }
     }
 }

@@ -13,7 +13,7 @@ mod views;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -51,8 +51,6 @@ pub struct Table {
     changed: Arc<Notify>,
     next_server: AtomicU64,
     seed: u64,
-    /// Set while several changes are made that shall be published as one.
-    quiet: AtomicBool,
 }
 
 /// What the lock protects.
@@ -86,7 +84,6 @@ impl Table {
             changed: Arc::default(),
             next_server: AtomicU64::new(1),
             seed,
-            quiet: AtomicBool::new(false),
         }
     }
 
@@ -111,9 +108,6 @@ impl Table {
 
     /// Shows workers the services as they now are.
     fn publish(&self, state: &State) {
-        if self.quiet.load(Relaxed) {
-            return;
-        }
         let mut services = Services::default();
         for service in &state.services {
             services.insert(service.clone());

@@ -193,3 +193,35 @@ fn a_file_with_one_impossible_service_changes_nothing() {
     table.declare(&bad, NOW).unwrap_err();
     assert_eq!(weights(&table), [("10.77.0.11:80".to_owned(), 1)]);
 }
+
+#[test]
+fn a_command_during_a_reload_waits_its_turn_and_is_published_at_once() {
+    let table = Arc::new(table());
+    let other: SocketAddr = "192.0.2.20:80".parse().unwrap();
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let operator = std::thread::spawn({
+        let (table, stop) = (table.clone(), stop.clone());
+        move || {
+            let key = ServiceKey::Address { protocol: Protocol::Tcp, address: other };
+            let mut rounds = 0;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                let find = || table.published().load().find(6, other.ip(), 80).is_some();
+                done(&table, Command::AddService { service: ServiceSpec { key, ..service() } });
+                assert!(find(), "added, and workers see it");
+                done(&table, Command::DeleteService { service: key });
+                assert!(!find(), "removed, and workers see it");
+                rounds += 1;
+            }
+            rounds
+        }
+    });
+    let servers: Vec<_> =
+        (1..100).map(|last| server(&format!("10.77.0.{}:80", last + 1))).collect();
+    for _ in 0..200 {
+        table.declare(&declared(&servers), NOW).unwrap();
+        table.declare(&declared(&servers[..1]), NOW).unwrap();
+        assert_eq!(weights(&table).len(), 1);
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert!(operator.join().unwrap() > 0);
+}
