@@ -66,9 +66,10 @@ impl Connection {
         now: Duration,
     ) -> Connection {
         server.load.connection_opened();
-        let port = match server.load.port() {
-            0 => tuple.peer.1,
-            port => port,
+        // Where the service is for every port, so is each of its servers, whatever was asked for.
+        let port = match (service.port(), server.load.port()) {
+            (0, _) | (_, 0) => tuple.peer.1,
+            (_, port) => port,
         };
         Connection {
             server_endpoint: (server.load.address(), port),
@@ -93,9 +94,10 @@ impl Connection {
         expires: Duration,
     ) -> Connection {
         server.template_opened();
+        let port = if service.port() == 0 { 0 } else { server.load.port() };
         Connection {
             tuple,
-            server_endpoint: (server.load.address(), server.load.port()),
+            server_endpoint: (server.load.address(), port),
             forwarding,
             service,
             server,

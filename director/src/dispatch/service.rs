@@ -53,6 +53,11 @@ impl RealServer {
         self.templates.fetch_sub(1, Relaxed);
     }
 
+    /// Whether a connection or a template refers to it.
+    pub fn has_connections(&self) -> bool {
+        self.load.connections() > 0 || self.templates() > 0
+    }
+
     /// False once it has been removed from its service.
     pub fn is_available(&self) -> bool {
         self.available.load(Relaxed)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use schedulers::{Flags, Options, Scheduler, Server, ServerId};
 
 use super::check::{self, refuse};
-use super::{Discarded, State, Table};
+use super::{State, Table};
 use crate::control::api::{Forwarding, Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec};
 use crate::control::operations::Command;
 use crate::dispatch::service::{Member, RealServer, Service};
@@ -120,10 +120,10 @@ impl Table {
             return Err(refuse(RefusalKind::ServerExists, "the server exists already"));
         }
         let spec = self.settle(spec);
-        let revived =
-            state.trash.iter().position(|old| old.service == *key && old.address == spec.address);
+        let address = spec.address;
+        let revived = state.trash.find(key, address);
         let server = match revived {
-            Some(index) => state.trash[index].server.clone(),
+            Some(removed) => removed.server.clone(),
             None => {
                 let id = ServerId(self.next_server.fetch_add(1, Relaxed));
                 let (ip, port) = (spec.address.ip(), spec.address.port());
@@ -133,10 +133,13 @@ impl Table {
         server.load.set_weight(spec.weight);
         server.load.set_thresholds(spec.upper_threshold, spec.lower_threshold);
         choice.add(Member { server: server.clone(), spec }).map_err(too_many)?;
-        server.set_available(true);
-        if let Some(index) = revived {
-            state.trash.remove(index);
+        // The service itself may have been removed as well, and be another one now.
+        if revived.is_some_and(|removed| !Arc::ptr_eq(&removed.service, &service)) {
+            server.traffic.zero();
+            self.shared.connections.rebind(&server, &service);
         }
+        server.set_available(true);
+        state.trash.forget(key, address);
         Ok(())
     }
 
@@ -146,11 +149,16 @@ impl Table {
         key: &ServiceKey,
         spec: ServerSpec,
     ) -> Result<(), Refusal> {
-        let service = find(state, key).map_err(not_defined)?;
+        let service = find(state, key).map_err(not_defined)?.clone();
         check::server(key, &spec)?;
         let mut choice = service.choice();
         let index = choice.position(spec.address).ok_or_else(no_such_server)?;
-        choice.edit(index, self.settle(spec));
+        let spec = self.settle(spec);
+        let member = &choice.members()[index];
+        if member.spec.forwarding != spec.forwarding {
+            state.trash.note_former(*key, member);
+        }
+        choice.edit(index, spec);
         Ok(())
     }
 }
@@ -173,7 +181,7 @@ fn delete_service(state: &mut State, key: &ServiceKey, now: Duration) -> Result<
     let mut choice = service.choice();
     while !choice.members().is_empty() {
         let member = choice.remove(0);
-        discard(state, key, member, now);
+        state.trash.put(&service, member, now);
     }
     Ok(())
 }
@@ -188,19 +196,8 @@ fn delete_server(
     let mut choice = service.choice();
     let index = choice.position(address).ok_or_else(no_such_server)?;
     let member = choice.remove(index);
-    discard(state, key, member, now);
+    state.trash.put(&service, member, now);
     Ok(())
-}
-
-fn discard(state: &mut State, key: &ServiceKey, member: Member, now: Duration) {
-    member.server.set_available(false);
-    state.trash.push(Discarded {
-        service: *key,
-        address: member.spec.address,
-        forwarding: member.spec.forwarding,
-        server: member.server,
-        since: now,
-    });
 }
 
 fn zero(state: &State, key: Option<&ServiceKey>) -> Result<(), Refusal> {

@@ -7,12 +7,14 @@
 mod apply;
 mod check;
 mod declare;
+mod interests;
 #[cfg(test)]
 mod tests;
+mod trash;
 mod views;
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,24 +25,12 @@ use tokio::sync::Notify;
 use crate::config::DeclaredService;
 use crate::control::api::{Forwarding, ServiceKey, Tunnel};
 use crate::dispatch::Shared;
-use crate::dispatch::service::{RealServer, Service, Services};
-
-/// How long a removed server is kept at least, to be revived with its counters (`ipvs.md` 4.5).
-const TRASH_TIME: Duration = Duration::from_secs(120);
+use crate::dispatch::service::{Service, Services};
+pub use interests::Interest;
+use trash::Trash;
 
 /// Tells whether an address is the director's own.
 pub type IsLocal = Box<dyn Fn(IpAddr) -> bool + Send + Sync>;
-
-/// What workers and the steering program need to know of an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Interest {
-    /// Packets to a service.
-    Service(u8, SocketAddr),
-    /// Packets from a NAT server.
-    NatServer(u8, SocketAddr),
-    /// ICMP errors about packets in a tunnel to this server.
-    TunnelServer(IpAddr),
-}
 
 /// See the module.
 pub struct Table {
@@ -59,18 +49,9 @@ struct State {
     /// In the order of their addition.
     services: Vec<Arc<Service>>,
     /// Removed servers that may come back.
-    trash: Vec<Discarded>,
+    trash: Trash,
     /// What the configuration file said last.
     declared: HashMap<ServiceKey, DeclaredService>,
-}
-
-/// A removed server.
-struct Discarded {
-    service: ServiceKey,
-    address: SocketAddr,
-    forwarding: Forwarding,
-    server: Arc<RealServer>,
-    since: Duration,
 }
 
 impl Table {
@@ -116,32 +97,6 @@ impl Table {
         self.changed.notify_one();
     }
 
-    /// Every address the steering program has to know, each once, sorted. Removed NAT servers are
-    /// among them as long as they have connections: their answers still have to be translated.
-    pub fn interests(&self) -> Vec<Interest> {
-        let state = self.lock();
-        let mut interests = Vec::new();
-        for service in &state.services {
-            let ServiceKey::Address { protocol, address } = service.key else {
-                continue;
-            };
-            interests.push(Interest::Service(protocol.number(), address));
-            for member in service.choice().members() {
-                let spec = &member.spec;
-                interests.extend(interest(protocol.number(), spec.forwarding, spec.address));
-            }
-        }
-        for discarded in &state.trash {
-            let ServiceKey::Address { protocol, .. } = discarded.service else {
-                continue;
-            };
-            interests.extend(interest(protocol.number(), discarded.forwarding, discarded.address));
-        }
-        interests.sort_unstable();
-        interests.dedup();
-        interests
-    }
-
     /// Addresses of all servers that are not the director itself: worth keeping resolved.
     pub fn server_addresses(&self) -> Vec<IpAddr> {
         let state = self.lock();
@@ -175,12 +130,7 @@ impl Table {
     /// Once a second or so: forgets removed servers whose time is over and which no connection
     /// refers to. `now` is time since start.
     pub fn sweep(&self, now: Duration) {
-        let mut state = self.lock();
-        let before = state.trash.len();
-        state.trash.retain(|discarded| {
-            now < discarded.since + TRASH_TIME || Arc::strong_count(&discarded.server) > 1
-        });
-        if state.trash.len() != before {
+        if self.lock().trash.sweep(now) {
             self.changed.notify_one();
         }
     }
@@ -194,14 +144,6 @@ impl Table {
                 member.server.traffic.estimate();
             }
         }
-    }
-}
-
-fn interest(protocol: u8, forwarding: Forwarding, address: SocketAddr) -> Option<Interest> {
-    match forwarding {
-        Forwarding::Nat => Some(Interest::NatServer(protocol, address)),
-        Forwarding::Tunnel => Some(Interest::TunnelServer(address.ip())),
-        Forwarding::Direct | Forwarding::Local => None,
     }
 }
 

@@ -10,10 +10,11 @@ mod wheel;
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::connection::{Connection, Endpoint, Tuple};
+use super::service::{RealServer, Service};
 pub use shard::Shard;
 
 /// Shards in a table. Many more than workers, so that two seldom meet.
@@ -125,6 +126,18 @@ impl Connections {
             && shard.remove(index).is_some()
         {
             self.count.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// Counts the connections of `server` on `service` from now on: server and service have been
+    /// removed and are back. It looks at every connection, one shard after the other.
+    pub fn rebind(&self, server: &Arc<RealServer>, service: &Arc<Service>) {
+        for shard in &self.shards {
+            let mut shard = lock(shard);
+            let bound = |connection: &&mut Connection| Arc::ptr_eq(&connection.server, server);
+            for connection in shard.iter_mut().filter(bound) {
+                connection.service = service.clone();
+            }
         }
     }
 

@@ -55,6 +55,11 @@ impl Shard {
         self.slots.iter().filter_map(|slot| slot.connection.as_ref())
     }
 
+    /// All connections, to change what neither names them nor says when they expire.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection> {
+        self.slots.iter_mut().filter_map(|slot| slot.connection.as_mut())
+    }
+
     pub(super) fn find(&self, hash: u64, tuple: &Tuple) -> Option<u32> {
         let same = |&index: &u32| self.get(index).is_some_and(|found| found.tuple == *tuple);
         self.forward.find(hash, same).copied()

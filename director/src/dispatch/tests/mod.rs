@@ -5,3 +5,4 @@ mod failure;
 mod forwarding_methods;
 mod lifetime;
 mod persistence;
+mod removal;

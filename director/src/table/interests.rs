@@ -1,0 +1,67 @@
+//! What the kernel's part of the director, the steering program, has to know of the table.
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::Table;
+use crate::control::api::{Forwarding, ServiceKey};
+
+/// What the steering program needs to know of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Interest {
+    /// Packets to a service: IP protocol number, address and port (0 = every port).
+    Service(u8, SocketAddr),
+    /// Packets from a NAT server: IP protocol number, address and port (0 = every port).
+    NatServer(u8, SocketAddr),
+    /// ICMP errors about packets in a tunnel to this server.
+    TunnelServer(IpAddr),
+}
+
+impl Table {
+    /// Every address the steering program has to know, each once, sorted. Removed servers, and
+    /// their services, are among them as long as they have connections: what comes on those still
+    /// has to be translated, or kept from the kernel's stack.
+    pub fn interests(&self) -> Vec<Interest> {
+        let state = self.lock();
+        let mut interests: Vec<Interest> = state.trash.interests().collect();
+        for service in &state.services {
+            interests.extend(of_service(&service.key));
+            for member in service.choice().members() {
+                let spec = &member.spec;
+                interests.extend(of_server(&service.key, spec.forwarding, spec.address));
+            }
+        }
+        interests.sort_unstable();
+        interests.dedup();
+        interests
+    }
+}
+
+/// What has to be steered for a service.
+pub(super) fn of_service(service: &ServiceKey) -> Option<Interest> {
+    match *service {
+        ServiceKey::Address { protocol, address } => {
+            Some(Interest::Service(protocol.number(), address))
+        }
+        ServiceKey::Fwmark { .. } => None,
+    }
+}
+
+/// What has to be steered for a server of `service`.
+pub(super) fn of_server(
+    service: &ServiceKey,
+    forwarding: Forwarding,
+    server: SocketAddr,
+) -> Option<Interest> {
+    let ServiceKey::Address { protocol, address } = *service else {
+        return None;
+    };
+    match forwarding {
+        Forwarding::Nat => {
+            // Servers of a service for every port are spoken to on the port that the client chose.
+            let port = if address.port() == 0 { 0 } else { server.port() };
+            Some(Interest::NatServer(protocol.number(), SocketAddr::new(server.ip(), port)))
+        }
+        Forwarding::Tunnel => Some(Interest::TunnelServer(server.ip())),
+        Forwarding::Direct | Forwarding::Local => None,
+    }
+}

@@ -1,0 +1,113 @@
+//! What has left the table but not yet its connections: removed servers, and forwarding methods
+//! that a server no longer has.
+//!
+//! As in the kernel, a removed server is kept for a while, and longer while it has connections: it
+//! comes back with them and with its counters when it is added again (`ipvs.md` 4.5). Until then
+//! its packets must keep coming to us: those of clients would be reset by the kernel's stack, those
+//! of NAT servers would reach clients untranslated.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::interests::{Interest, of_server, of_service};
+use crate::control::api::{Forwarding, ServiceKey};
+use crate::dispatch::service::{Member, RealServer, Service};
+
+/// How long a removed server is kept at least, to be revived with its counters (`ipvs.md` 4.5).
+pub(super) const TRASH_TIME: Duration = Duration::from_secs(120);
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Trash {
+    removed: Vec<Removed>,
+    former: Vec<Former>,
+}
+
+/// A removed server.
+pub(super) struct Removed {
+    /// The service that it was removed from, or that was removed with it.
+    pub(super) service: Arc<Service>,
+    pub(super) server: Arc<RealServer>,
+    forwarding: Forwarding,
+    since: Duration,
+    /// Whether it had connections when last looked at.
+    busy: bool,
+}
+
+/// A server's forwarding method before an edit: its connections keep it.
+struct Former {
+    service: ServiceKey,
+    server: Arc<RealServer>,
+    forwarding: Forwarding,
+}
+
+impl Trash {
+    /// Keeps a server that has just been removed.
+    pub(super) fn put(&mut self, service: &Arc<Service>, member: Member, now: Duration) {
+        member.server.set_available(false);
+        self.removed.push(Removed {
+            service: service.clone(),
+            forwarding: member.spec.forwarding,
+            since: now,
+            busy: member.server.has_connections(),
+            server: member.server,
+        });
+    }
+
+    /// The removed server that would come back as `address` of the service `key`.
+    pub(super) fn find(&self, key: &ServiceKey, address: SocketAddr) -> Option<&Removed> {
+        self.removed.iter().find(|removed| removed.is(key, address))
+    }
+
+    /// Forgets a server that has come back.
+    pub(super) fn forget(&mut self, key: &ServiceKey, address: SocketAddr) {
+        self.removed.retain(|removed| !removed.is(key, address));
+    }
+
+    /// Notes that a server had another forwarding method so far.
+    pub(super) fn note_former(&mut self, service: ServiceKey, member: &Member) {
+        let (forwarding, server) = (member.spec.forwarding, &member.server);
+        let is_known =
+            |known: &Former| Arc::ptr_eq(&known.server, server) && known.forwarding == forwarding;
+        if server.has_connections() && !self.former.iter().any(is_known) {
+            self.former.push(Former { service, server: server.clone(), forwarding });
+        }
+    }
+
+    /// Forgets what nobody needs any more by `now`. True when [`interests`](Trash::interests) may
+    /// have become fewer.
+    pub(super) fn sweep(&mut self, now: Duration) -> bool {
+        let before = self.removed.len() + self.former.len();
+        self.former.retain(|former| former.server.has_connections());
+        self.removed
+            .retain(|removed| now < removed.since + TRASH_TIME || removed.server.has_connections());
+        let mut changed = self.removed.len() + self.former.len() != before;
+        for removed in &mut self.removed {
+            if removed.busy && !removed.server.has_connections() {
+                removed.busy = false;
+                changed = true;
+            }
+        }
+        changed
+    }
+
+    /// What must still be steered to us.
+    pub(super) fn interests(&self) -> impl Iterator<Item = Interest> + '_ {
+        let services = self.removed.iter().filter(|removed| removed.busy);
+        let services = services.filter_map(|removed| of_service(&removed.service.key));
+        let removed = self.removed.iter().filter_map(|removed| {
+            of_server(&removed.service.key, removed.forwarding, removed.server.address())
+        });
+        let former = self.former.iter().filter_map(|former| {
+            of_server(&former.service, former.forwarding, former.server.address())
+        });
+        services.chain(removed).chain(former)
+    }
+}
+
+impl Removed {
+    fn is(&self, key: &ServiceKey, address: SocketAddr) -> bool {
+        self.service.key == *key && self.server.address() == address
+    }
+}
