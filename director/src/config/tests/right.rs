@@ -4,7 +4,7 @@ use super::parse;
 use crate::config::{Config, Io, Mode};
 use crate::control::DEFAULT_SOCKET;
 use crate::control::api::{
-    Forwarding, Persistence, Protocol, ServiceKey, Timeouts, Tunnel, TunnelChecksum,
+    Forwarding, Persistence, Protocol, ServiceKey, Timeouts, Tunnel,
 };
 
 const SAMPLE: &str = include_str!("../../../../examples/switchyard.toml");
@@ -83,9 +83,8 @@ fn every_key_of_a_service_reaches_its_specification() {
         scheduler = "mh"
         scheduler_flags = ["mh-port", "mh-fallback", "flag-3"]
         persistence = { timeout = "5m", prefix = 64 }
-        one_packet = true
         [[service]]
-        listen = "192.0.2.10:0/sctp"
+        listen = "192.0.2.10:0/tcp"
         persistence = "90s"
         "#,
     );
@@ -94,7 +93,6 @@ fn every_key_of_a_service_reaches_its_specification() {
     let protocol = Protocol::Udp;
     assert_eq!(first.key, ServiceKey::Address { protocol, address });
     assert_eq!((first.scheduler.as_str(), first.flags), ("mh", 0x38));
-    assert!(first.one_packet);
     let persistence = Persistence { timeout: 300, prefix: 64, engine: None };
     assert_eq!(first.persistence, Some(persistence));
     let second = &config.services[1].service;
@@ -122,11 +120,11 @@ fn servers_take_port_and_forwarding_from_their_service_unless_they_have_their_ow
             [[service.server]]
             address = "[2001:db8::13]"
             forwarding = "tunnel"
-            tunnel = { type = "gue", port = 5555, checksum = "remcsum" }
+            tunnel = { type = "ipip" }
             [[service.server]]
             address = "10.0.0.14:80"
             forwarding = "tunnel"
-            tunnel = "gre"
+            tunnel = "ipip"
         "#,
     );
     let servers = &config.services[0].servers;
@@ -138,10 +136,7 @@ fn servers_take_port_and_forwarding_from_their_service_unless_they_have_their_ow
     assert_eq!(servers[1].weight, 0);
     assert_eq!((servers[1].upper_threshold, servers[1].lower_threshold), (100, 60));
     assert_eq!(servers[2].address.to_string(), "[2001:db8::13]:80");
-    let gue = Tunnel::Gue { port: 5555, checksum: TunnelChecksum::Remcsum };
-    assert_eq!(servers[2].tunnel, gue);
-    let gre = Tunnel::Gre { checksum: TunnelChecksum::Nocsum };
-    assert_eq!(servers[3].tunnel, gre);
+    assert_eq!((servers[2].tunnel, servers[3].tunnel), (Tunnel::Ipip, Tunnel::Ipip));
 }
 
 #[test]
