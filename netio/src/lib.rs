@@ -6,6 +6,7 @@
 pub mod bpf;
 mod capture;
 mod checksum;
+mod counting;
 pub mod ethtool;
 mod fault;
 pub mod interface;
@@ -25,6 +26,7 @@ mod xsk;
 
 pub use capture::CaptureError;
 pub use checksum::complete_checksum;
+pub use counting::CountingAllocator;
 pub use fault::{FaultInjector, Faults};
 pub use interface::InterfaceError;
 pub use memory::{MemoryPort, Packet, Wire};

@@ -78,11 +78,17 @@ pub struct Shared {
 impl Shared {
     /// Empty tables; at most `max_connections` connections.
     pub fn new(max_connections: usize) -> Shared {
-        Shared {
-            connections: Connections::new(max_connections),
-            timeouts: Timeouts::default(),
-            fragments: Fragments::default(),
-        }
+        Shared::of(Connections::new(max_connections))
+    }
+
+    /// Empty tables that behave the same in every run: see [`Connections::with_seed`].
+    pub fn with_seed(max_connections: usize, seed: u64) -> Shared {
+        Shared::of(Connections::with_seed(max_connections, seed))
+    }
+
+    fn of(connections: Connections) -> Shared {
+        let (timeouts, fragments) = (Timeouts::default(), Fragments::default());
+        Shared { connections, timeouts, fragments }
     }
 }
 

@@ -56,6 +56,13 @@ impl Resolver {
         self.kept.store(Arc::new(neighbours.into_iter().collect()));
     }
 
+    /// A resolver without a kernel behind it: requests are refused, and the packet that wanted one
+    /// waits until somebody puts the neighbour into the [`Network`](super::Network). For workers
+    /// on memory ports: tests, benches, `replay`.
+    pub fn disconnected() -> Resolver {
+        Resolver { requests: mpsc::channel(1).0, kept: Arc::default() }
+    }
+
     /// Both ends.
     pub(super) fn new() -> (Resolver, Requests) {
         let (requests, queue) = mpsc::channel(QUEUE);

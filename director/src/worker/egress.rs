@@ -12,23 +12,25 @@ use super::Worker;
 use super::routes::{Link, NoLink};
 use super::waiting::{PATIENCE, Parked};
 use crate::dispatch::Routes;
-use crate::dispatch::verdict::{DropReason, Path};
+use crate::dispatch::verdict::{DropReason, Method, Path};
+
+/// A packet that is ready but for its Ethernet header.
+pub(super) struct Departure {
+    /// How it was forwarded; `None` of an ICMP error of our own.
+    pub(super) method: Option<Method>,
+    pub(super) path: Path,
+    pub(super) partial: Option<Partial>,
+    pub(super) headers: Headers,
+}
 
 impl Worker {
-    /// Sends a packet out on `path`, or parks it until the next hop is resolved.
-    pub(super) fn send(
-        &mut self,
-        now: Duration,
-        frame: Frame,
-        path: &Path,
-        partial: Option<Partial>,
-        headers: Headers,
-    ) {
-        match self.routes.link(path) {
-            Ok(link) => self.emit(frame, &link, partial, headers),
+    /// Sends a packet out on its path, or parks it until the next hop is resolved.
+    pub(super) fn send(&mut self, now: Duration, frame: Frame, departure: Departure) {
+        match self.routes.link(&departure.path) {
+            Ok(link) => self.emit(frame, &link, &departure),
             Err(NoLink::NoPort) => self.drop(frame, DropReason::NoPort),
             Err(NoLink::Unresolved) => {
-                let parked = Parked { frame, path: *path, partial, headers, since: now };
+                let parked = Parked { frame, departure, since: now };
                 if let Some(oldest) = self.waiting.park(parked) {
                     self.drop(oldest, DropReason::NoNeighbour);
                 }
@@ -48,14 +50,13 @@ impl Worker {
         let start = frame.start();
         self.pool.reshape(&mut frame, start, reply.len());
         self.pool.bytes_mut(&mut frame).copy_from_slice(reply);
-        self.status.verdicts.answered.add(1);
-        self.send(now, frame, &path, None, headers);
+        self.send(now, frame, Departure { method: None, path, partial: None, headers });
     }
 
-    /// Writes the Ethernet header and queues the frame.
-    fn emit(&mut self, mut frame: Frame, link: &Link, partial: Option<Partial>, headers: Headers) {
+    /// Writes the Ethernet header and queues the frame. Only here a packet counts as sent.
+    fn emit(&mut self, mut frame: Frame, link: &Link, departure: &Departure) {
         let port = &self.ports[link.port].port;
-        let mut headers = headers;
+        let mut headers = departure.headers;
         let (start, len) = (frame.start(), frame.len());
         let mut packet = Packet::new(self.pool.chunk_mut(&mut frame), start, len);
         let before = headers.l3;
@@ -68,8 +69,9 @@ impl Worker {
         }
         ethernet::set_addresses(packet.bytes_mut(), link.destination, link.source);
         let shift = headers.l3.wrapping_sub(before);
-        let partial =
-            partial.map(|partial| Partial { start: partial.start.wrapping_add(shift), ..partial });
+        let partial = departure
+            .partial
+            .map(|partial| Partial { start: partial.start.wrapping_add(shift), ..partial });
         let left = match partial {
             Some(partial) if port.completes_checksums() => {
                 Some(PartialChecksum { start: partial.start as u16, offset: partial.offset as u16 })
@@ -83,6 +85,10 @@ impl Worker {
         let (start, len) = (packet.start(), packet.len());
         self.pool.reshape(&mut frame, start, len);
         frame.partial = left;
+        match departure.method {
+            Some(method) => self.status.verdicts.transmitted(method),
+            None => self.status.verdicts.answered.add(1),
+        }
         self.out[link.port].push(frame);
     }
 
@@ -90,8 +96,8 @@ impl Worker {
     pub(super) fn retry_waiting(&mut self, now: Duration) {
         for _ in 0..self.waiting.len() {
             let Some(parked) = self.waiting.take() else { return };
-            match self.routes.link(&parked.path) {
-                Ok(link) => self.emit(parked.frame, &link, parked.partial, parked.headers),
+            match self.routes.link(&parked.departure.path) {
+                Ok(link) => self.emit(parked.frame, &link, &parked.departure),
                 Err(NoLink::NoPort) => self.drop(parked.frame, DropReason::NoPort),
                 Err(NoLink::Unresolved) if now >= parked.since + PATIENCE => {
                     self.drop(parked.frame, DropReason::NoNeighbour);

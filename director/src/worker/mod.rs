@@ -20,13 +20,14 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::dispatch::connections::SHARDS;
 use crate::dispatch::service::Services;
-use crate::dispatch::verdict::{DropReason, Verdict};
+use crate::dispatch::verdict::{DropReason, PassReason, Verdict};
 use crate::dispatch::{Dispatcher, Shared};
 use crate::network::{Network, Resolver};
 use crate::steer::{KeySet, Mark};
+use egress::Departure;
 use forwarding::{Packet, checksum, parse};
 use routes::KernelRoutes;
-pub use status::WorkerStatus;
+pub use status::{FrameLedger, WorkerStatus};
 use waiting::Waiting;
 
 /// Frames taken from a port in one breath.
@@ -191,18 +192,15 @@ impl Worker {
         match verdict {
             Verdict::Transmit { method, path, partial, headers } => {
                 self.pool.reshape(&mut frame, start, len);
-                self.status.verdicts.transmitted(method);
-                self.send(now, frame, &path, partial, headers);
+                let departure = Departure { method: Some(method), path, partial, headers };
+                self.send(now, frame, departure);
             }
             Verdict::Answer { reason } => {
                 self.pool.release(frame);
                 self.status.verdicts.dropped(reason);
                 self.send_reply(now);
             }
-            Verdict::Pass(reason) => {
-                self.status.verdicts.passed(reason);
-                self.pass(port, frame);
-            }
+            Verdict::Pass(reason) => self.pass(port, frame, reason),
             Verdict::Drop(reason) => self.drop(frame, reason),
         }
     }
@@ -213,7 +211,7 @@ impl Worker {
     }
 
     /// Gives a packet to the kernel's stack, which takes no checksum for granted.
-    fn pass(&mut self, port: usize, mut frame: Frame) {
+    fn pass(&mut self, port: usize, mut frame: Frame, reason: PassReason) {
         let bytes = self.pool.bytes_mut(&mut frame);
         if let Ok(headers) = parse(bytes)
             && let Some(partial) = checksum::partial(bytes, &headers)
@@ -225,9 +223,20 @@ impl Worker {
             None => false,
         };
         if !passed {
-            self.status.verdicts.dropped(DropReason::PassFailed);
+            return self.drop(frame, DropReason::PassFailed);
         }
+        self.status.verdicts.passed(reason);
         self.pool.release(frame);
+    }
+
+    /// Where the frames of its packet memory are.
+    pub fn frames(&self) -> FrameLedger {
+        FrameLedger {
+            capacity: self.pool.capacity(),
+            free: self.pool.available(),
+            held: self.ports.iter().map(|port| port.port.held()).sum(),
+            waiting: self.waiting.len(),
+        }
     }
 
     /// What is due ten times a second: each worker sees to its share of the table's timers.
@@ -236,7 +245,7 @@ impl Worker {
         for shard in (self.index..SHARDS).step_by(self.workers) {
             self.shared.connections.expire(shard, now);
         }
-        self.status.report(&self.pool, &self.ports, self.waiting.len());
+        self.status.report(&self.frames(), &self.ports);
     }
 
     /// Waits for a packet or the next tick; shortly only, while a packet waits for its next hop.

@@ -3,10 +3,30 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-use netio::{Pool, PortCounters};
+use netio::PortCounters;
 
 use super::WorkerPort;
 use crate::dispatch::counters::Verdicts;
+
+/// Where the frames of a worker's packet memory are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameLedger {
+    /// All there are.
+    pub capacity: usize,
+    /// In the pool, for the next packet.
+    pub free: usize,
+    /// In the rings of ports.
+    pub held: usize,
+    /// Packets that wait for their next hop to be resolved.
+    pub waiting: usize,
+}
+
+impl FrameLedger {
+    /// Frames that are nowhere to be found. Always 0 between breaths.
+    pub fn lost(&self) -> usize {
+        self.capacity.saturating_sub(self.free + self.held + self.waiting)
+    }
+}
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -15,18 +35,15 @@ pub struct WorkerStatus {
     pub verdicts: Verdicts,
     /// Set when the worker has ended by itself: its ports carry nothing any more.
     pub ended: AtomicBool,
-    frames: AtomicUsize,
-    free_frames: AtomicUsize,
+    lost_frames: AtomicUsize,
     /// Written ten times a second with `try_lock`, so that a reader never holds the worker up.
     ports: Mutex<Vec<PortCounters>>,
 }
 
 impl WorkerStatus {
     /// Called by the worker on every tick.
-    pub(super) fn report(&self, pool: &Pool, ports: &[WorkerPort], waiting: usize) {
-        let held: usize = ports.iter().map(|port| port.port.held()).sum();
-        self.frames.store(pool.capacity(), Relaxed);
-        self.free_frames.store(pool.available() + held + waiting, Relaxed);
+    pub(super) fn report(&self, frames: &FrameLedger, ports: &[WorkerPort]) {
+        self.lost_frames.store(frames.lost(), Relaxed);
         if let Ok(mut counters) = self.ports.try_lock() {
             counters.clear();
             counters.extend(ports.iter().map(|port| port.port.counters()));
@@ -38,9 +55,8 @@ impl WorkerStatus {
         self.ports.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Frames of packet memory that are nowhere to be found: neither free, nor in a ring, nor
-    /// waiting. Always 0 between breaths.
+    /// [`FrameLedger::lost`] as of the last tick.
     pub fn lost_frames(&self) -> usize {
-        self.frames.load(Relaxed).saturating_sub(self.free_frames.load(Relaxed))
+        self.lost_frames.load(Relaxed)
     }
 }

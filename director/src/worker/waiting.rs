@@ -4,11 +4,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use forwarding::Headers;
-use forwarding::checksum::Partial;
 use netio::{Frame, Pool};
 
-use crate::dispatch::verdict::Path;
+use super::egress::Departure;
 
 /// Packets that may wait at a time, per worker.
 const LIMIT: usize = 512;
@@ -19,16 +17,20 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 /// A packet that is ready but for its MAC addresses.
 pub(super) struct Parked {
     pub(super) frame: Frame,
-    pub(super) path: Path,
-    pub(super) partial: Option<Partial>,
-    pub(super) headers: Headers,
+    pub(super) departure: Departure,
     pub(super) since: Duration,
 }
 
 /// See the module.
-#[derive(Default)]
 pub(super) struct Waiting {
     parked: VecDeque<Parked>,
+}
+
+impl Default for Waiting {
+    /// With room for all: parking must not allocate.
+    fn default() -> Waiting {
+        Waiting { parked: VecDeque::with_capacity(LIMIT) }
+    }
 }
 
 impl Waiting {

@@ -1,38 +1,15 @@
 //! The packet path allocates nothing once it is warm: counted by the allocator itself.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use netio::{MemoryPort, PacketOptions, PacketPort, Pool, Port, XskPort};
+use netio::{CountingAllocator, MemoryPort, PacketOptions, PacketPort, Pool, Port, XskPort};
 
 use crate::frames::{filled, numbered};
 use crate::program::{NATIVE, Redirect};
 use crate::{lab, xsk};
 
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: hands everything on to the system's allocator; counting touches a thread-local without
-// destructor that is initialised at compile time, so it does not allocate itself.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Sends 32 frames from one port to the other, as workers do.
 fn breath(
@@ -65,12 +42,12 @@ fn allocates_nothing(
     let mut received = 0;
     for round in 0..20 {
         if round == 10 {
-            before = ALLOCATIONS.get();
+            before = CountingAllocator::allocations();
         }
         received += breath(&mut batch, &bytes, (from, from_pool), (to, to_pool));
     }
     assert!(before > 0, "the counter counts");
-    assert_eq!(ALLOCATIONS.get() - before, 0);
+    assert_eq!(CountingAllocator::allocations() - before, 0);
     assert!(received >= 600, "packets did pass: {received}");
 }
 

@@ -8,10 +8,13 @@
 mod shard;
 mod wheel;
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use foldhash::SharedSeed;
+use foldhash::quality::{RandomState, SeedableRandomState};
 
 use super::connection::{Connection, Endpoint, Tuple};
 use super::service::{RealServer, Service};
@@ -32,7 +35,7 @@ pub enum Way {
 /// See the module.
 pub struct Connections {
     shards: Vec<Mutex<Shard>>,
-    hasher: foldhash::quality::RandomState,
+    hasher: SeedableRandomState,
     count: AtomicUsize,
     limit: usize,
 }
@@ -40,9 +43,23 @@ pub struct Connections {
 impl Connections {
     /// A table for at most `limit` connections. Memory grows with use.
     pub fn new(limit: usize) -> Connections {
+        let seed = RandomState::default().build_hasher().finish();
+        Connections::hashed(
+            limit,
+            SeedableRandomState::with_seed(seed, SharedSeed::global_random()),
+        )
+    }
+
+    /// A table whose hashes are the same in every run, for simulations that must be repeatable.
+    /// Not for traffic: clients choose the keys, and could choose them to collide.
+    pub fn with_seed(limit: usize, seed: u64) -> Connections {
+        Connections::hashed(limit, SeedableRandomState::with_seed(seed, SharedSeed::global_fixed()))
+    }
+
+    fn hashed(limit: usize, hasher: SeedableRandomState) -> Connections {
         Connections {
             shards: (0..SHARDS).map(|_| Mutex::new(Shard::new())).collect(),
-            hasher: foldhash::quality::RandomState::default(),
+            hasher,
             count: AtomicUsize::new(0),
             limit,
         }

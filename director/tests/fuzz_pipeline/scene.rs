@@ -1,0 +1,205 @@
+//! The director under fuzz: services of every kind, two workers on one table, and an operator who
+//! changes things while traffic flows.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use director::control::api::{
+    Forwarding, Persistence, Protocol, ServerSpec, ServiceKey, ServiceSpec, Tunnel,
+};
+use director::control::operations::Command;
+use director::dispatch::Shared;
+use director::network::Resolver;
+use director::table::Table;
+use director::worker::{Upcall, Worker, WorkerParts, WorkerPort, WorkerStatus};
+use netio::{MemoryPort, Pool, Wire};
+
+use crate::network::{BACK, FRONT, network};
+use crate::random::Random;
+
+pub(crate) const VIP4: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 10));
+pub(crate) const VIP6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 0x10));
+const CONNECTIONS: usize = 2500;
+
+use Forwarding::{Direct, Nat, Tunnel as Tunnelled};
+
+/// Port, scheduler, method, persistent, servers: the same for TCP and UDP on both VIPs. A server
+/// is named by the end of its address: 10.77.0.N and fd77::N, but see [`address`].
+#[rustfmt::skip]
+const SERVICES: &[(u16, &str, Forwarding, bool, &[u16])] = &[
+    (80, "wlc",   Nat,       false, &[11, 12, 13]),
+    (81, "rr",    Tunnelled, false, &[11, 12]),
+    (82, "sh",    Direct,    false, &[12, 13]),
+    (83, "lc",    Nat,       true,  &[11, 12]),
+    (84, "rr",    Nat,       false, &[]),
+    (SILENT, "rr",    Nat,       false, &[99]),
+    (86, "rr",    Nat,       false, &[NOWHERE]),
+    (87, "rr",    Nat,       false, &[LOCAL]),
+    (88, "mh",    Tunnelled, false, &[OTHER_FAMILY, VLAN]),
+    (89, "lblcr", Nat,       false, &[VLAN, 11]),
+];
+
+/// Where clients send to: services, the busy ones more often.
+pub(crate) const PORTS: &[u16] =
+    &[80, 80, 80, 80, 81, 81, 82, 82, 83, 83, 84, SILENT, 86, 87, 88, 89, 90];
+
+/// The service whose server never answers ARP or neighbour discovery.
+pub(crate) const SILENT: u16 = 85;
+
+/// Behind an interface of nobody in IPv4, without a route in IPv6.
+const NOWHERE: u16 = 1000;
+/// The director itself.
+const LOCAL: u16 = 1001;
+const OTHER_FAMILY: u16 = 1002;
+/// Behind a VLAN (IPv4 only).
+const VLAN: u16 = 1003;
+
+fn address(server: u16, v4: bool) -> IpAddr {
+    let text = match (server, v4) {
+        (NOWHERE, true) => "10.79.0.11".to_owned(),
+        (NOWHERE, false) => "fc00::9".to_owned(),
+        (LOCAL, true) => "192.0.2.1".to_owned(),
+        (LOCAL, false) => "2001:db8:1::1".to_owned(),
+        (OTHER_FAMILY, true) => "fd77::13".to_owned(),
+        (OTHER_FAMILY, false) => "10.77.0.13".to_owned(),
+        (VLAN, true) => "10.78.0.11".to_owned(),
+        (VLAN, false) => "fd77::12".to_owned(),
+        (last, true) => format!("10.77.0.{last}"),
+        (last, false) => format!("fd77::{last}"),
+    };
+    text.parse().expect("an address")
+}
+
+/// One worker and its wires.
+pub(crate) struct Hands {
+    pub(crate) worker: Worker,
+    pub(crate) status: Arc<WorkerStatus>,
+    pub(crate) wires: [Wire; 2],
+}
+
+/// See the module.
+pub(crate) struct Scene {
+    pub(crate) table: Table,
+    pub(crate) hands: [Hands; 2],
+    pub(crate) now: Duration,
+}
+
+impl Scene {
+    pub(crate) fn new() -> Scene {
+        let shared = Arc::new(Shared::with_seed(CONNECTIONS, 1));
+        let own = [address(LOCAL, true), address(LOCAL, false)];
+        let table = Table::new(shared.clone(), Box::new(move |it| own.contains(&it)), 7);
+        let network = Arc::new(ArcSwap::from_pointee(network()));
+        let hands = [0, 1].map(|index| {
+            let (ports, wires): (Vec<_>, Vec<_>) = [FRONT, BACK].map(port).into_iter().unzip();
+            let status = Arc::new(WorkerStatus::default());
+            let worker = Worker::new(WorkerParts {
+                index,
+                workers: 2,
+                ports,
+                // When as many wait for a neighbour as may, less than a batch is left: running out
+                // of frames is tried as well.
+                pool: Pool::new(560, 2048).unwrap(),
+                shared: shared.clone(),
+                services: table.published(),
+                network: network.clone(),
+                resolver: Resolver::disconnected(),
+                epoch: Instant::now(),
+                status: status.clone(),
+                stop: Arc::default(),
+            });
+            let Ok(wires) = <[Wire; 2]>::try_from(wires) else { unreachable!("two of them") };
+            Hands { worker, status, wires }
+        });
+        let mut scene = Scene { table, hands, now: Duration::from_secs(1) };
+        for protocol in [Protocol::Tcp, Protocol::Udp] {
+            for vip in [VIP4, VIP6] {
+                for place in 0..SERVICES.len() {
+                    scene.add_service(protocol, vip, place);
+                }
+            }
+        }
+        scene
+    }
+
+    fn change(&self, command: Command) {
+        // What is there already, or is not: the operator errs too.
+        let _ = self.table.change(command, self.now);
+    }
+
+    fn add_service(&mut self, protocol: Protocol, vip: IpAddr, place: usize) {
+        let (port, scheduler, _, persistent, servers) = SERVICES[place];
+        let prefix = if vip.is_ipv4() { 24 } else { 64 };
+        let key = ServiceKey::Address { protocol, address: SocketAddr::new(vip, port) };
+        let service = ServiceSpec {
+            key,
+            scheduler: scheduler.to_owned(),
+            flags: 0,
+            persistence: persistent.then_some(Persistence { timeout: 40, prefix, engine: None }),
+            one_packet: false,
+        };
+        self.change(Command::AddService { service });
+        for &server in servers {
+            self.change(Command::AddServer { service: key, server: spec(place, server, vip, 1) });
+        }
+    }
+
+    /// The operator does something to one service.
+    pub(crate) fn operate(&mut self, random: &mut Random) {
+        let protocol = *random.pick(&[Protocol::Tcp, Protocol::Udp]);
+        let vip = *random.pick(&[VIP4, VIP6]);
+        let place = random.below(SERVICES.len());
+        let (port, _, _, _, servers) = SERVICES[place];
+        let service = ServiceKey::Address { protocol, address: SocketAddr::new(vip, port) };
+        let chosen = servers.get(random.below(servers.len()));
+        match (random.below(8), chosen) {
+            (0, _) => self.change(Command::DeleteService { service }),
+            (1..4, _) => self.add_service(protocol, vip, place),
+            (4 | 5, Some(&server)) => {
+                let server = spec(place, server, vip, 1).address;
+                self.change(Command::DeleteServer { service, server });
+            }
+            (_, Some(&server)) => {
+                let server = spec(place, server, vip, random.below(3) as i32);
+                self.change(Command::EditServer { service, server });
+            }
+            (_, None) => self.change(Command::Zero { service: Some(service) }),
+        }
+        self.table.sweep(self.now);
+        self.table.estimate();
+    }
+
+    /// Every counter of both workers: label and packets.
+    pub(crate) fn counts(&self) -> Vec<(&'static str, u64)> {
+        let rows = self.hands.each_ref().map(|hands| hands.status.verdicts.rows());
+        let [one, other] = rows;
+        one.zip(other).map(|(one, other)| (one.0, one.2 + other.2)).collect()
+    }
+}
+
+fn spec(place: usize, server: u16, vip: IpAddr, weight: i32) -> ServerSpec {
+    let (port, _, forwarding, ..) = SERVICES[place];
+    // NAT may change the port too.
+    let port = if forwarding == Nat && server != LOCAL { port + 8000 } else { port };
+    ServerSpec {
+        address: SocketAddr::new(address(server, vip.is_ipv4()), port),
+        forwarding,
+        tunnel: Tunnel::Ipip,
+        weight,
+        upper_threshold: 0,
+        lower_threshold: 0,
+    }
+}
+
+fn port(interface: u32) -> (WorkerPort, Wire) {
+    let (port, wire) = MemoryPort::new("fuzz", 4096);
+    let mut calls = 0_u32;
+    // One packet in eight finds the kernel's queue full.
+    let upcall: Upcall = Box::new(move |_| {
+        calls += 1;
+        if calls.is_multiple_of(8) { Err(std::io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+    });
+    (WorkerPort { port: Box::new(port), interface, upcall: Some(upcall), filter: None }, wire)
+}
