@@ -12,9 +12,10 @@ use tracing_subscriber::EnvFilter;
 /// A layer-4 load balancer that takes packets from the network card before the kernel's stack
 /// sees them, and decides as Linux IPVS decides.
 ///
-/// It needs root (or CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF). SIGHUP reads the configuration
-/// again: only what differs is changed. SIGTERM ends it; the kernel then has the traffic back at
-/// once. While it runs, `ipvsadm` and `dirctl status` talk to its control socket.
+/// It needs root, or CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF, CAP_PERFMON and CAP_IPC_LOCK (instead of
+/// the last a large enough limit of locked memory: LimitMEMLOCK=infinity). SIGHUP reads the
+/// configuration again: only what differs is changed. SIGTERM ends it; the kernel then has the
+/// traffic back at once. While it runs, `ipvsadm` and `dirctl status` talk to its control socket.
 ///
 /// Exit codes: 0 ended by a signal, 1 could not start or had to stop, 2 wrong configuration or
 /// usage.

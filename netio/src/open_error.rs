@@ -4,6 +4,14 @@ use std::io;
 
 use crate::interface::InterfaceError;
 
+/// Where privileges come from, the same for all errors of that kind, so that who follows one
+/// message does not meet the next. CAP_PERFMON is for the verifier: without it, it allows no packet
+/// pointer to move by a length read from the packet. CAP_IPC_LOCK is for packet memory beyond
+/// RLIMIT_MEMLOCK.
+pub(crate) const PRIVILEGES: &str = "run as root in the initial user namespace, or give the \
+    process CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF, CAP_PERFMON and CAP_IPC_LOCK \
+    (AmbientCapabilities= in its unit file)";
+
 /// Why a socket port could not be opened. Each message names the remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -12,10 +20,7 @@ pub enum OpenError {
     #[error(transparent)]
     Interface(#[from] InterfaceError),
     /// The process may not open such sockets.
-    #[error(
-        "no permission to open an {family} socket: run as root or give the process CAP_NET_RAW \
-         (and CAP_NET_ADMIN and CAP_BPF for XDP programs)"
-    )]
+    #[error("no permission to open an {family} socket: {PRIVILEGES}")]
     Permission {
         /// "AF_XDP" or "AF_PACKET".
         family: &'static str,

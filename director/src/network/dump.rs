@@ -4,7 +4,7 @@ use futures_util::StreamExt;
 use netlink_packet_core::{
     NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
 };
-use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_packet_route::address::AddressMessage;
 use netlink_packet_route::link::LinkMessage;
 use netlink_packet_route::neighbour::NeighbourMessage;
@@ -54,7 +54,10 @@ pub(super) async fn foreign_rules(handle: &Handle) -> Result<usize, Error> {
     let mut foreign = 0;
     let request = RouteNetlinkMessage::GetRule(RuleMessage::default());
     each(handle, request, |message, _| {
-        if let RouteNetlinkMessage::NewRule(rule) = message {
+        // Multicast routing has rules of its own in the same list.
+        if let RouteNetlinkMessage::NewRule(rule) = message
+            && matches!(rule.header.family, AddressFamily::Inet | AddressFamily::Inet6)
+        {
             let (mut priority, mut table) = (0, u32::from(rule.header.table));
             for attribute in &rule.attributes {
                 match attribute {

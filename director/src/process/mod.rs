@@ -97,7 +97,8 @@ pub async fn run(path: PathBuf) -> Result<()> {
     addresses.remove_all();
     drop(socket);
     info!("ended");
-    outcome.and(stopped)
+    // A worker that has ended knows why better than who noticed it.
+    stopped.and(outcome)
 }
 
 /// The control plane's loop.
@@ -211,7 +212,7 @@ impl Workers {
     /// Fails when a worker has ended by itself.
     fn check(&self) -> Result<()> {
         match self.statuses.iter().position(|status| status.ended.load(Relaxed)) {
-            Some(index) => bail!("worker {index} has ended: see the messages above"),
+            Some(index) => bail!("worker {index} has ended"),
             None => Ok(()),
         }
     }

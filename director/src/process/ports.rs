@@ -23,7 +23,7 @@ use crate::control::api::PortView;
 use crate::steer::{DEFAULT_CAPACITY, KeySet, Mark, Steering};
 use crate::table::Interest;
 pub(super) use bench::Bench;
-use ladder::Step;
+use ladder::{Refusals, Step};
 
 /// An interface that packets are taken from.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ pub(super) fn open(config: &Config) -> Result<Opened> {
         Io::Generic => &[Step::Generic],
         Io::Packet => &[Step::Packet],
     };
-    let mut refusals: Vec<String> = Vec::new();
+    let mut refusals = Refusals::default();
     for &step in steps {
         match attempt(step, config, &cards) {
             Ok(mut opened) => {
@@ -67,18 +67,18 @@ pub(super) fn open(config: &Config) -> Result<Opened> {
                 opened.summary = format!("packets: {step} on {}", names.join(", "));
                 let why = match (config.io, refusals.is_empty()) {
                     (Io::Auto, true) => String::from("; the best there is"),
-                    (Io::Auto, false) => format!("; not {}", refusals.join("; not ")),
+                    (Io::Auto, false) => format!("; not {}", refusals.joined("; not ")),
                     (_, _) => String::from("; as `io` in the configuration says"),
                 };
                 opened.summary.push_str(&why);
                 return Ok(opened);
             }
-            Err(error) => refusals.push(format!("{step}: {error:#}")),
+            Err(error) => refusals.add(step, &error),
         }
     }
     match config.io {
-        Io::Auto => bail!("no way to take packets:\n  {}", refusals.join("\n  ")),
-        _ => bail!("{} (io in the configuration allows nothing else)", refusals.join("; ")),
+        Io::Auto => bail!("no way to take packets:\n  {}", refusals.joined("\n  ")),
+        _ => bail!("{} (io in the configuration allows nothing else)", refusals.joined("; ")),
     }
 }
 
@@ -89,6 +89,10 @@ fn card(name: &str) -> Result<Card> {
         mtu: interface::mtu(name)?,
         queues: interface::queues(name)?.receive,
     })
+}
+
+fn largest_mtu(cards: &[Card]) -> u32 {
+    cards.iter().map(|card| card.mtu).max().unwrap_or(0)
 }
 
 /// Tries one way for all interfaces; nothing is left behind when it fails.
@@ -120,7 +124,7 @@ fn workers(config: &Config, queues: u32) -> u32 {
 
 impl Opened {
     fn open_xdp(&mut self, step: Step, config: &Config, cards: &[Card]) -> Result<()> {
-        let chunk = step.chunk_size(cards.iter().map(|card| card.mtu).max().unwrap_or(0))?;
+        let chunk = step.chunk_size(largest_mtu(cards))?;
         let fewest = cards.iter().map(|card| card.queues).min().unwrap_or(1);
         let workers = workers(config, fewest);
         let mark = step.sees_injected().then(Mark::random);
@@ -148,6 +152,7 @@ impl Opened {
     }
 
     fn open_packet(&mut self, config: &Config, cards: &[Card]) -> Result<()> {
+        let chunk = Step::Packet.chunk_size(largest_mtu(cards))?;
         let workers = workers(config, u32::MAX);
         let mark = Mark::random();
         for card in cards {
@@ -158,7 +163,7 @@ impl Opened {
             self.links.push(link);
         }
         for worker in 0..workers {
-            let mut bench = Bench::new(config, cards, workers, 2048)?;
+            let mut bench = Bench::new(config, cards, workers, chunk)?;
             for card in cards {
                 let options = match workers {
                     1 => PacketOptions::new(&card.name),

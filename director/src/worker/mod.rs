@@ -157,7 +157,10 @@ impl Worker {
         let mut received = 0;
         let mut batch = std::mem::take(&mut self.batch);
         for port in 0..self.ports.len() {
-            received += self.ports[port].port.receive(&mut self.pool, &mut batch, BATCH)?;
+            let way_in = &mut self.ports[port].port;
+            received += way_in
+                .receive(&mut self.pool, &mut batch, BATCH)
+                .map_err(|error| gone(way_in, &error))?;
             for frame in batch.drain(..) {
                 self.handle(now, &services, port, frame);
             }
@@ -167,10 +170,12 @@ impl Worker {
             self.retry_waiting(now);
         }
         for (port, out) in self.ports.iter_mut().zip(&mut self.out) {
-            if !out.is_empty() {
-                port.port.transmit(&mut self.pool, out)?;
-            }
-            port.port.flush(&mut self.pool)?;
+            let port = &mut port.port;
+            let sent = match out.is_empty() {
+                true => Ok(()),
+                false => port.transmit(&mut self.pool, out),
+            };
+            sent.and_then(|()| port.flush(&mut self.pool)).map_err(|error| gone(port, &error))?;
         }
         if now >= self.next_tick {
             self.tick(now);
@@ -178,7 +183,7 @@ impl Worker {
         Ok(received)
     }
 
-    /// One packet from `port`.
+    /// One packet from port number `port`.
     fn handle(&mut self, now: Duration, services: &Services, port: usize, mut frame: Frame) {
         if let Some(filter) = &self.ports[port].filter
             && !filter.wants(self.pool.bytes(&frame))
@@ -265,4 +270,10 @@ impl Worker {
             Err(errno) => Err(errno.into()),
         }
     }
+}
+
+/// What to say when a port is gone for good.
+fn gone(port: &impl Port, error: &std::io::Error) -> std::io::Error {
+    let what = port.describe();
+    std::io::Error::new(error.kind(), format!("{what}: {error}: was the interface removed?"))
 }

@@ -29,6 +29,7 @@ mod host;
 mod interrupt;
 mod link;
 mod namespace;
+mod neighbours;
 mod netlink;
 mod process;
 mod readiness;

@@ -2,17 +2,13 @@
 
 use std::io;
 
-/// Where privileges come from, the same for all errors of that kind. CAP_PERFMON is for the
-/// verifier: without it, it allows no packet pointer to move by a length read from the packet.
-const PRIVILEGES: &str = "needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON in the initial user \
-    namespace: run as root, or give the service AmbientCapabilities=CAP_BPF CAP_NET_ADMIN \
-    CAP_PERFMON";
+use crate::open_error::PRIVILEGES;
 
 /// Why a map could not be made, read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum MapError {
     /// The process may not use `bpf(2)`.
-    #[error("eBPF map {name}: not permitted; {PRIVILEGES}")]
+    #[error("eBPF map {name}: not permitted: {PRIVILEGES}")]
     NotPermitted {
         /// The map.
         name: String,
@@ -53,7 +49,7 @@ pub enum MapError {
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The process may not load programs.
-    #[error("cannot load eBPF program {name}: not permitted; {PRIVILEGES}")]
+    #[error("cannot load eBPF program {name}: not permitted: {PRIVILEGES}")]
     NotPermitted {
         /// The program.
         name: String,
@@ -112,7 +108,7 @@ pub enum AttachError {
         interface: String,
     },
     /// The process may not attach programs.
-    #[error("cannot attach to interface {interface}: not permitted; {PRIVILEGES}")]
+    #[error("cannot attach to interface {interface}: not permitted: {PRIVILEGES}")]
     NotPermitted {
         /// The interface.
         interface: String,

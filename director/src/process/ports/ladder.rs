@@ -31,6 +31,10 @@ impl fmt::Display for Step {
     }
 }
 
+/// The smallest and the largest chunk of packet memory.
+const SMALLEST_CHUNK: u32 = 2048;
+const LARGEST_CHUNK: u32 = 65_536;
+
 /// What XDP leaves free before a frame, and what Ethernet with a VLAN tag adds to the MTU.
 const BEFORE: u32 = netio::HEADROOM + 18;
 
@@ -42,10 +46,20 @@ impl Step {
 
     /// The chunks that hold a frame of `mtu`: AF_XDP takes chunks of a page at most.
     pub(super) fn chunk_size(self, mtu: u32) -> Result<u32> {
-        match mtu + BEFORE {
-            0..=2048 => Ok(2048),
-            2049..=4096 => Ok(4096),
-            _ => bail!("MTU {mtu} is above {}, which is all that a page holds", 4096 - BEFORE),
+        const PAGE: u32 = 4096;
+        let largest = if self == Step::Packet { LARGEST_CHUNK } else { PAGE };
+        let needed = mtu.saturating_add(BEFORE).clamp(SMALLEST_CHUNK, u32::MAX / 2);
+        let chunk = needed.next_power_of_two();
+        if chunk <= largest {
+            return Ok(chunk);
+        }
+        let most = largest - BEFORE;
+        match self {
+            Step::Packet => bail!("MTU {mtu} is above {most}, the most there is: lower it"),
+            _ => bail!(
+                "MTU {mtu} is above {most}, which is all that a page holds: lower it with `ip \
+                 link set`, or write io = \"packet\""
+            ),
         }
     }
 
@@ -81,5 +95,65 @@ impl Step {
         let mut options = XskOptions::new(&card.name, queue, mode);
         options.ring_size = config.ring_size;
         Ok(XskPort::open(pool, options)?)
+    }
+}
+
+/// Which ways could not be taken, and why. What keeps several from being taken is said once.
+#[derive(Debug, Default)]
+pub(super) struct Refusals(Vec<(String, String)>);
+
+impl Refusals {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn add(&mut self, step: Step, error: &anyhow::Error) {
+        let reason = format!("{error:#}");
+        match self.0.last_mut() {
+            Some((steps, same)) if *same == reason => {
+                steps.push_str(", ");
+                steps.push_str(&step.to_string());
+            }
+            _ => self.0.push((step.to_string(), reason)),
+        }
+    }
+
+    pub(super) fn joined(&self, between: &str) -> String {
+        let lines: Vec<_> =
+            self.0.iter().map(|(steps, reason)| format!("{steps}: {reason}")).collect();
+        lines.join(between)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_holds_a_frame_of_the_mtu() {
+        for (step, mtu, chunk) in [
+            (Step::Copy, 1500, 2048),
+            (Step::Copy, 1774, 2048),
+            (Step::Generic, 1775, 4096),
+            (Step::ZeroCopy, 3822, 4096),
+            (Step::Packet, 1500, 2048),
+            (Step::Packet, 9000, 16384),
+            (Step::Packet, 65262, 65536),
+        ] {
+            assert_eq!(step.chunk_size(mtu).unwrap(), chunk, "{step} {mtu}");
+        }
+        for (step, mtu) in [(Step::Copy, 3823), (Step::Packet, 65263), (Step::Packet, u32::MAX)] {
+            let refused = step.chunk_size(mtu).unwrap_err().to_string();
+            assert!(refused.contains("lower it"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn one_reason_for_several_ways_is_told_once() {
+        let mut refusals = Refusals::default();
+        refusals.add(Step::Copy, &anyhow::anyhow!("forbidden"));
+        refusals.add(Step::Generic, &anyhow::anyhow!("forbidden"));
+        refusals.add(Step::Packet, &anyhow::anyhow!("busy"));
+        assert_eq!(refusals.joined("; "), "AF_XDP copy, AF_XDP generic: forbidden; AF_PACKET: busy");
     }
 }
