@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 
 use super::frames::{self, icmp_error, specs};
+use crate::fragment::Fragmenter;
 use crate::icmp::{self, Translation};
 use crate::tunnel::{self, Outer};
 use crate::wire::ethernet;
@@ -68,6 +69,16 @@ fn do_everything(frame: &[u8], headers: Headers) {
                 None => assert_eq!(packet.bytes(), frame, "refused must be unchanged"),
             }
         }
+    }
+    for mtu in [0, 27, 68, 1280, u32::MAX] {
+        let mut out = vec![0; frame.len() + 8];
+        let Some(mut fragmenter) = Fragmenter::new(frame, &headers, mtu, 7) else { continue };
+        let mut payload = 0;
+        while let Some(piece) = fragmenter.next(frame, &mut out) {
+            assert!(piece.ip_len() <= mtu as usize);
+            payload += piece.payload_len();
+        }
+        assert_eq!(payload, headers.payload_len(), "every byte is in a piece");
     }
     let _ = tunnel::decapsulate(&frame[headers.l3..]);
     for vlan in [None, Some(1), Some(4095), Some(4096)] {
