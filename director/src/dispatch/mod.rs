@@ -4,6 +4,7 @@
 //! ```text
 //! parse ── not IP ─────────────────────────────────────────────> pass up
 //!   │── ICMP error ── icmp.rs ── about one of our connections? ─> follow it, else pass up
+//!   │                   └─ tunnel_errors.rs ── about our tunnel's packet? ─> tell the client
 //!   │── later fragment ── fragments.rs: the ports of the first ── not seen ──> pass up
 //!   v
 //! find the connection ── none ── schedule.rs: service? may it open one? ask the scheduler
@@ -33,6 +34,7 @@ mod persistence;
 mod schedule;
 #[cfg(test)]
 mod tests;
+mod tunnel_errors;
 
 use std::net::IpAddr;
 use std::sync::Arc;
