@@ -71,7 +71,8 @@ impl Bed {
         for vip in VIPS {
             let tally = self.fetch(vip, 80, count);
             let servers: u64 = (1..=3).map(|number| of(&tally, number)).sum();
-            assert_eq!((servers, tally.failed()), (count, 0), "{vip}: {tally:?}");
+            let fates = || self.director.status().map(|status| status.verdicts);
+            assert_eq!((servers, tally.failed()), (count, 0), "{vip}: {tally:?}, {:?}", fates());
         }
     }
 }
