@@ -8,7 +8,10 @@
 //! Where to start reading: `bed.rs` (what is built), `http.rs`.
 
 mod bed;
+mod bulk;
+mod datagrams;
 mod http;
+mod modes;
 mod web;
 
 const LAB_BINARY: &str = env!("CARGO_BIN_EXE_switchyard-lab");
