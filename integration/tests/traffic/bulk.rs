@@ -16,10 +16,13 @@ use crate::{can_run, web};
 /// 2^30 bytes, as the issue asks for each method, family and setting.
 const GIGABYTE: u64 = 1 << 30;
 
+/// iperf3 ends when the last byte is sent, and the receiver does not wait for what is under way
+/// then: so much more is sent that this cannot matter.
+const UNDER_WAY: u64 = 32 << 20;
+
 /// What iperf3 reports at its end.
 #[derive(Clone, Copy, Debug)]
 struct Report {
-    sent: u64,
     received: u64,
     retransmits: u64,
     gigabits: f64,
@@ -40,7 +43,7 @@ fn transfer(bed: &Bed, vip: IpAddr, bytes: u64, reverse: bool) -> Result<Report>
         .client()
         .command("iperf3")
         .args(["--json", "--client", &vip.to_string(), "--port", &BULK.to_string()])
-        .args(["--bytes", &bytes.to_string()]);
+        .args(["--bytes", &(bytes + UNDER_WAY).to_string()]);
     if reverse {
         command = command.arg("--reverse");
     }
@@ -55,7 +58,6 @@ fn transfer(bed: &Bed, vip: IpAddr, bytes: u64, reverse: bool) -> Result<Report>
             .with_context(|| format!("iperf3 tells no {side}.{field}:\n{text}"))
     };
     Ok(Report {
-        sent: number("sum_sent", "bytes")?,
         received: number("sum_received", "bytes")?,
         retransmits: number("sum_sent", "retransmits")?,
         gigabits: end["sum_received"]["bits_per_second"].as_f64().unwrap_or(0.0) / 1e9,
@@ -80,7 +82,6 @@ fn carry(plan: Plan) {
                 report.gigabits,
                 report.retransmits
             );
-            assert!(report.sent >= bytes, "{report:?}");
             assert!(report.received >= bytes, "{report:?}");
         }
     }
