@@ -17,7 +17,7 @@ use crate::{can_run, web};
 const QUERIES: usize = 600;
 
 /// Starts dnsmasq on every server; each answers `who.example.test` with its name.
-fn start_dns(bed: &Bed) -> Result<Vec<Process>> {
+pub(crate) fn start_dns(bed: &Bed) -> Result<Vec<Process>> {
     bed.servers()
         .iter()
         .map(|server| {
@@ -35,7 +35,7 @@ fn start_dns(bed: &Bed) -> Result<Vec<Process>> {
 }
 
 /// Asks `QUERIES` times, each time from a new port, never a second time; counts the answers.
-fn dig(bed: &Bed, vip: IpAddr) -> Result<BTreeMap<String, usize>> {
+pub(crate) fn dig(bed: &Bed, vip: IpAddr) -> Result<BTreeMap<String, usize>> {
     let questions = bed.topology.lab.logs().join("questions");
     std::fs::write(&questions, "who.example.test TXT\n".repeat(QUERIES))?;
     let output = bed

@@ -12,6 +12,7 @@ mod bulk;
 mod datagrams;
 mod http;
 mod modes;
+mod sums;
 mod web;
 
 const LAB_BINARY: &str = env!("CARGO_BIN_EXE_switchyard-lab");
