@@ -7,6 +7,7 @@
 
 pub mod demo;
 pub mod http;
+pub mod kernel_host;
 pub mod lab;
 pub mod ping;
 pub mod programs;
