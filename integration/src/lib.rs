@@ -9,6 +9,7 @@ pub mod demo;
 pub mod http;
 pub mod kernel_host;
 pub mod lab;
+pub mod parity;
 pub mod ping;
 pub mod programs;
 pub mod running;
