@@ -9,8 +9,15 @@ use super::step::Packet;
 /// Differing packets shown of one exchange.
 const SHOWN: usize = 3;
 
-/// What differs, in words; `None` when nothing does. The order of packets counts: both directors
-/// were given them one by one.
+/// Sorts what came out by client; each client's packets stay in order. What a director leaves to
+/// its own stack comes out by another way than what it forwards, so the order of different
+/// clients' packets is nobody's promise. Which packet was decided first still shows: every client
+/// sends its own.
+pub(super) fn by_client_in_order(arrivals: &mut [Arrival]) {
+    arrivals.sort_by_key(Arrival::client);
+}
+
+/// What differs, in words; `None` when nothing does.
 pub(super) fn difference(
     sent: &[Packet],
     [theirs, ours]: [&[Arrival]; 2],

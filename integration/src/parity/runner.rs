@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::compare::{difference, fates};
+use super::compare::{by_client_in_order, difference, fates};
 use super::listing;
 use super::report::Report;
 use super::stage::Stage;
@@ -88,6 +88,7 @@ impl Run<'_> {
             let mut sides = [Vec::new(), Vec::new()];
             for ((world, name), side) in self.stage.worlds.iter_mut().zip(names).zip(&mut sides) {
                 *side = world.exchange(&batch, id).with_context(|| name.clone())?;
+                by_client_in_order(side);
             }
             let [theirs, ours] = &sides;
             let found = difference(&batch, [theirs, ours], names);

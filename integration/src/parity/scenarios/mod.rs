@@ -1,13 +1,15 @@
 //! The scenarios that are compared, by name.
 
 mod clients;
+mod hashing;
+mod rules;
 mod schedulers;
 
 use super::step::Scenario;
 
 /// All of them.
 pub fn all() -> Vec<Scenario> {
-    schedulers::all()
+    [schedulers::all(), hashing::all()].concat()
 }
 
 /// The one called `name`.
