@@ -7,7 +7,9 @@
 
 pub mod demo;
 pub mod http;
+pub mod kernel_host;
 pub mod lab;
+pub mod parity;
 pub mod ping;
 pub mod programs;
 pub mod running;
