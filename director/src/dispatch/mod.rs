@@ -20,6 +20,7 @@ pub mod connection;
 pub mod connections;
 pub mod counters;
 pub mod fragments;
+pub mod sctp;
 pub mod service;
 pub mod state;
 pub mod tcp;
@@ -31,6 +32,8 @@ mod icmp;
 mod limiter;
 mod persistence;
 mod schedule;
+#[cfg(test)]
+mod tcp_cells;
 #[cfg(test)]
 mod tests;
 
