@@ -4,7 +4,7 @@
 //! ```text
 //! parse ── not IP ─────────────────────────────────────────────> pass up
 //!   │── ICMP error ── icmp.rs ── about one of our connections? ─> follow it, else pass up
-//!   │── later fragment ── fragments.rs: the ports of the first
+//!   │── later fragment ── fragments.rs: the ports of the first ── not seen ──> pass up
 //!   v
 //! find the connection ── none ── schedule.rs: service? may it open one? ask the scheduler
 //!   │                               no service: pass up    no server: ICMP port unreachable
@@ -160,7 +160,9 @@ impl Dispatcher {
             Fragment::First { .. } => self.shared.fragments.remember(&headers, now),
             Fragment::Later { .. } => match self.shared.fragments.ports(&headers, now) {
                 Some(ports) => (headers.source_port, headers.destination_port) = ports,
-                None => return Verdict::Drop(DropReason::FragmentUnknown),
+                // It looks like a packet of a service or a NAT server by its address alone. It may
+                // be one of the kernel's own, or the first fragment is still to come.
+                None => return Verdict::Pass(PassReason::Fragment),
             },
         }
         let target = match self.follow(now, &headers) {

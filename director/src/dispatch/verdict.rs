@@ -109,7 +109,7 @@ reasons! {
         NoServer = "no_server", "The service has no server that may take a new connection; ICMP port unreachable was sent.";
         ServerRemoved = "server_removed", "The connection's server has been removed; the client's packets wait for its return or the timeout, as in the kernel.";
         TtlExceeded = "ttl_exceeded", "TTL or hop limit ran out; ICMP time exceeded was sent.";
-        TooBig = "too_big", "Larger than the path's MTU and not to be fragmented; ICMP with the MTU was sent.";
+        TooBig = "too_big", "Larger than the path's MTU and not to be fragmented; ICMP with the MTU was sent, unless the packet is ICMP itself.";
         NoRoute = "no_route", "The kernel's routing table has no way to the destination.";
         NoPort = "no_port", "The route leaves by an interface that is not in `interfaces` of the configuration.";
         NoNeighbour = "no_neighbour", "The next hop did not answer ARP or neighbour discovery within three seconds.";
@@ -117,7 +117,6 @@ reasons! {
         FamilyMismatch = "family_mismatch", "NAT or direct routing cannot reach a server of the other address family.";
         TableFull = "table_full", "The connection table is full (`max_connections`).";
         NoFrames = "no_frames", "No free frame in packet memory (`frames`).";
-        FragmentUnknown = "fragment_unknown", "A later fragment whose first fragment has not been seen.";
         IcmpUnknown = "icmp_unknown", "An ICMP error about a connection that we do not have, or malformed.";
         PassFailed = "pass_failed", "Meant for the kernel's stack, which could not be given it.";
     }
@@ -129,6 +128,7 @@ reasons! {
         NotIp = "passed_not_ip", "Neither IPv4 nor IPv6.";
         NoService = "passed_no_service", "No virtual service has this address, port and protocol.";
         NoConnection = "passed_no_connection", "A TCP segment for a service that opens no connection and belongs to none.";
+        Fragment = "passed_fragment", "A later fragment whose first fragment is none of ours, or has not been seen in time.";
         Icmp = "passed_icmp", "ICMP about none of our connections.";
         Local = "passed_local", "The server is the director itself.";
     }

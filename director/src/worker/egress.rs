@@ -14,27 +14,56 @@ use super::waiting::{PATIENCE, Parked};
 use crate::dispatch::Routes;
 use crate::dispatch::verdict::{DropReason, Method, Path};
 
+/// What a departing frame counts as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counted {
+    /// A packet forwarded by this method.
+    Forwarded(Method),
+    /// An ICMP error of our own.
+    Answer,
+    /// A further piece of a packet that has been counted.
+    Piece,
+}
+
 /// A packet that is ready but for its Ethernet header.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Departure {
-    /// How it was forwarded; `None` of an ICMP error of our own.
-    pub(super) method: Option<Method>,
+    pub(super) counted: Counted,
     pub(super) path: Path,
     pub(super) partial: Option<Partial>,
     pub(super) headers: Headers,
 }
 
 impl Worker {
-    /// Sends a packet out on its path, or parks it until the next hop is resolved.
+    /// Sends a packet out on its path, in pieces if it must be.
     pub(super) fn send(&mut self, now: Duration, frame: Frame, departure: Departure) {
+        if departure.headers.ip_len() > departure.path.mtu as usize {
+            self.send_in_pieces(now, frame, departure);
+        } else {
+            self.send_whole(now, frame, departure);
+        }
+    }
+
+    /// Sends a packet that fits, or parks it until the next hop is resolved.
+    pub(super) fn send_whole(&mut self, now: Duration, frame: Frame, departure: Departure) {
         match self.routes.link(&departure.path) {
             Ok(link) => self.emit(frame, &link, &departure),
-            Err(NoLink::NoPort) => self.drop(frame, DropReason::NoPort),
+            Err(NoLink::NoPort) => self.lose(frame, departure.counted, DropReason::NoPort),
             Err(NoLink::Unresolved) => {
                 let parked = Parked { frame, departure, since: now };
                 if let Some(oldest) = self.waiting.park(parked) {
-                    self.drop(oldest, DropReason::NoNeighbour);
+                    let counted = oldest.departure.counted;
+                    self.lose(oldest.frame, counted, DropReason::NoNeighbour);
                 }
             }
+        }
+    }
+
+    /// Drops a departing frame.
+    pub(super) fn lose(&mut self, frame: Frame, counted: Counted, reason: DropReason) {
+        match counted {
+            Counted::Forwarded(_) | Counted::Answer => self.drop(frame, reason),
+            Counted::Piece => self.pool.release(frame),
         }
     }
 
@@ -50,7 +79,8 @@ impl Worker {
         let start = frame.start();
         self.pool.reshape(&mut frame, start, reply.len());
         self.pool.bytes_mut(&mut frame).copy_from_slice(reply);
-        self.send(now, frame, Departure { method: None, path, partial: None, headers });
+        let counted = Counted::Answer;
+        self.send(now, frame, Departure { counted, path, partial: None, headers });
     }
 
     /// Writes the Ethernet header and queues the frame. Only here a packet counts as sent.
@@ -65,7 +95,7 @@ impl Worker {
             && (headers.vlan == link.vlan
                 || ethernet::set_vlan(&mut packet, &mut headers, link.vlan));
         if !fits {
-            return self.drop(frame, DropReason::NoRoom);
+            return self.lose(frame, departure.counted, DropReason::NoRoom);
         }
         ethernet::set_addresses(packet.bytes_mut(), link.destination, link.source);
         let shift = headers.l3.wrapping_sub(before);
@@ -85,9 +115,10 @@ impl Worker {
         let (start, len) = (packet.start(), packet.len());
         self.pool.reshape(&mut frame, start, len);
         frame.partial = left;
-        match departure.method {
-            Some(method) => self.status.verdicts.transmitted(method),
-            None => self.status.verdicts.answered.add(1),
+        match departure.counted {
+            Counted::Forwarded(method) => self.status.verdicts.transmitted(method),
+            Counted::Answer => self.status.verdicts.answered.add(1),
+            Counted::Piece => {}
         }
         self.out[link.port].push(frame);
     }
@@ -96,11 +127,12 @@ impl Worker {
     pub(super) fn retry_waiting(&mut self, now: Duration) {
         for _ in 0..self.waiting.len() {
             let Some(parked) = self.waiting.take() else { return };
+            let counted = parked.departure.counted;
             match self.routes.link(&parked.departure.path) {
                 Ok(link) => self.emit(parked.frame, &link, &parked.departure),
-                Err(NoLink::NoPort) => self.drop(parked.frame, DropReason::NoPort),
+                Err(NoLink::NoPort) => self.lose(parked.frame, counted, DropReason::NoPort),
                 Err(NoLink::Unresolved) if now >= parked.since + PATIENCE => {
-                    self.drop(parked.frame, DropReason::NoNeighbour);
+                    self.lose(parked.frame, counted, DropReason::NoNeighbour);
                 }
                 Err(NoLink::Unresolved) => {
                     // There is room: one has just been taken.

@@ -5,7 +5,9 @@
 //! clock once per breath. Configuration, services and the kernel's network tables reach it as
 //! snapshots, loaded once per breath.
 
+mod early;
 mod egress;
+mod pieces;
 mod routes;
 mod status;
 mod waiting;
@@ -24,14 +26,20 @@ use crate::dispatch::verdict::{DropReason, PassReason, Verdict};
 use crate::dispatch::{Dispatcher, Shared};
 use crate::network::{Network, Resolver};
 use crate::steer::{KeySet, Mark};
-use egress::Departure;
+use early::Early;
+use egress::{Counted, Departure};
 use forwarding::{Packet, checksum, parse};
+use pieces::Pieces;
 use routes::KernelRoutes;
 pub use status::{FrameLedger, WorkerStatus};
 use waiting::Waiting;
 
 /// Frames taken from a port in one breath.
 const BATCH: usize = 64;
+
+/// Breaths at most when told to stop: rings are that long, and an AF_PACKET port, which sees
+/// packets as long as it is open, must not keep us.
+const LAST_BREATHS: usize = 64;
 
 /// How often timers are looked at, and the longest sleep.
 const TICK: Duration = Duration::from_millis(100);
@@ -104,6 +112,8 @@ pub struct Worker {
     services: Cache<Arc<ArcSwap<Services>>, Arc<Services>>,
     routes: KernelRoutes,
     waiting: Waiting,
+    early: Early,
+    pieces: Pieces,
     epoch: Instant,
     next_tick: Duration,
     status: Arc<WorkerStatus>,
@@ -121,12 +131,14 @@ impl Worker {
             workers: parts.workers,
             out: parts.ports.iter().map(|_| Vec::with_capacity(BATCH * 2)).collect(),
             ports: parts.ports,
+            pieces: Pieces::new(&parts.pool),
             pool: parts.pool,
             dispatcher: Dispatcher::new(parts.shared.clone(), seed),
             shared: parts.shared,
             services: Cache::new(parts.services),
             routes: KernelRoutes::new(parts.network, parts.resolver, interfaces),
             waiting: Waiting::default(),
+            early: Early::default(),
             epoch: parts.epoch,
             next_tick: Duration::ZERO,
             status: parts.status,
@@ -135,7 +147,7 @@ impl Worker {
         }
     }
 
-    /// Breathes until told to stop.
+    /// Breathes until told to stop, and then until what has been steered here by then is sent.
     ///
     /// # Errors
     /// When a port is gone for good.
@@ -146,7 +158,13 @@ impl Worker {
                 self.sleep(now)?;
             }
         }
+        for _ in 0..LAST_BREATHS {
+            if self.breath(self.epoch.elapsed())? == 0 {
+                break;
+            }
+        }
         self.waiting.give_back(&mut self.pool);
+        self.early.give_back(&mut self.pool);
         Ok(())
     }
 
@@ -166,6 +184,9 @@ impl Worker {
             }
         }
         self.batch = batch;
+        if !self.early.is_empty() {
+            self.retry_early(now, &services);
+        }
         if self.routes.have_changed() || now >= self.next_tick {
             self.retry_waiting(now);
         }
@@ -184,12 +205,24 @@ impl Worker {
     }
 
     /// One packet from port number `port`.
-    fn handle(&mut self, now: Duration, services: &Services, port: usize, mut frame: Frame) {
+    fn handle(&mut self, now: Duration, services: &Services, port: usize, frame: Frame) {
         if let Some(filter) = &self.ports[port].filter
             && !filter.wants(self.pool.bytes(&frame))
         {
             return self.pool.release(frame);
         }
+        self.decide(now, services, port, frame, now);
+    }
+
+    /// Decides on a packet that came by port number `port` at `arrived`.
+    fn decide(
+        &mut self,
+        now: Duration,
+        services: &Services,
+        port: usize,
+        mut frame: Frame,
+        arrived: Duration,
+    ) {
         let (start, len) = (frame.start(), frame.len());
         let mut packet = Packet::new(self.pool.chunk_mut(&mut frame), start, len);
         let verdict = self.dispatcher.handle(now, services, &mut self.routes, &mut packet);
@@ -197,13 +230,18 @@ impl Worker {
         match verdict {
             Verdict::Transmit { method, path, partial, headers } => {
                 self.pool.reshape(&mut frame, start, len);
-                let departure = Departure { method: Some(method), path, partial, headers };
-                self.send(now, frame, departure);
+                let counted = Counted::Forwarded(method);
+                self.send(now, frame, Departure { counted, path, partial, headers });
             }
             Verdict::Answer { reason } => {
                 self.pool.release(frame);
                 self.status.verdicts.dropped(reason);
                 self.send_reply(now);
+            }
+            Verdict::Pass(reason @ PassReason::Fragment) => {
+                if let Some(frame) = self.early.hold(port, frame, arrived, now) {
+                    self.pass(port, frame, reason);
+                }
             }
             Verdict::Pass(reason) => self.pass(port, frame, reason),
             Verdict::Drop(reason) => self.drop(frame, reason),
@@ -240,7 +278,7 @@ impl Worker {
             capacity: self.pool.capacity(),
             free: self.pool.available(),
             held: self.ports.iter().map(|port| port.port.held()).sum(),
-            waiting: self.waiting.len(),
+            waiting: self.waiting.len() + self.early.len(),
         }
     }
 
@@ -253,19 +291,15 @@ impl Worker {
         self.status.report(&self.frames(), &self.ports);
     }
 
-    /// Waits for a packet or the next tick; shortly only, while a packet waits for its next hop.
+    /// Waits for a packet or the next tick; shortly only, while a packet waits for something else.
     fn sleep(&mut self, now: Duration) -> std::io::Result<()> {
         let until_tick = self.next_tick.saturating_sub(now).as_millis() as u16;
-        let timeout = if self.waiting.is_empty() { until_tick.max(1) } else { 1 };
-        let mut fds: [Option<PollFd<'_>>; 16] = Default::default();
+        let at_rest = self.waiting.is_empty() && self.early.is_empty();
+        let timeout = if at_rest { until_tick.max(1) } else { 1 };
         let ready = self.ports.iter().filter_map(|port| port.port.readiness());
-        let mut count = 0;
-        for (slot, fd) in fds.iter_mut().zip(ready) {
-            *slot = Some(PollFd::new(fd, PollFlags::POLLIN));
-            count += 1;
-        }
-        let mut list: Vec<PollFd<'_>> = fds.into_iter().take(count).flatten().collect();
-        match poll(&mut list, PollTimeout::from(timeout)) {
+        let mut ready: Vec<PollFd<'_>> =
+            ready.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+        match poll(&mut ready, PollTimeout::from(timeout)) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
             Err(errno) => Err(errno.into()),
         }

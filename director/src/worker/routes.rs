@@ -88,13 +88,13 @@ impl KernelRoutes {
             return Ok(*link);
         }
         let interface = self.current.interface(path.interface).ok_or(NoLink::NoPort)?;
-        // A VLAN device is a tag on the port of its parent.
-        let (device, vlan) = match interface.vlan {
-            Some((parent, tag)) => (parent, Some(tag)),
-            None => (path.interface, None),
+        let port_of = |device| self.interfaces.iter().position(|&index| index == device);
+        // A VLAN device is a tag on the port of its parent, unless we have a port on itself.
+        let (port, vlan) = match (port_of(path.interface), interface.vlan) {
+            (Some(port), _) => (port, None),
+            (None, Some((parent, tag))) => (port_of(parent).ok_or(NoLink::NoPort)?, Some(tag)),
+            (None, None) => return Err(NoLink::NoPort),
         };
-        let port =
-            self.interfaces.iter().position(|&index| index == device).ok_or(NoLink::NoPort)?;
         let Some(destination) = self.current.neighbour(path.interface, path.next_hop) else {
             self.resolver.request(path.interface, path.next_hop);
             return Err(NoLink::Unresolved);

@@ -17,7 +17,7 @@ pub struct FrameLedger {
     pub free: usize,
     /// In the rings of ports.
     pub held: usize,
-    /// Packets that wait for their next hop to be resolved.
+    /// Packets that wait for their next hop to be resolved, or for the first fragment of theirs.
     pub waiting: usize,
 }
 

@@ -43,10 +43,10 @@ impl Waiting {
     }
 
     /// Parks a packet; gives back the one that has waited longest when there are too many.
-    pub(super) fn park(&mut self, parked: Parked) -> Option<Frame> {
+    pub(super) fn park(&mut self, parked: Parked) -> Option<Parked> {
         let oldest = if self.parked.len() >= LIMIT { self.parked.pop_front() } else { None };
         self.parked.push_back(parked);
-        oldest.map(|oldest| oldest.frame)
+        oldest
     }
 
     /// The one that has waited longest.

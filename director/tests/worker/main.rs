@@ -5,6 +5,7 @@ mod accounting;
 mod bed;
 mod checksums;
 mod forwarding_methods;
+mod fragments;
 mod frames;
 mod neighbours;
 mod network;
