@@ -115,7 +115,7 @@ fn an_interface_removed_under_the_director_ends_it_with_a_message() {
         let process = bed.director.process();
         let status = process.wait(SECOND * 8).unwrap().expect("it hangs");
         let log = process.log();
-        refused((status.code(), log), &["worker 0", "eth0", "was the interface removed?"]);
+        refused((status.code(), log), &["director: worker ", "eth0", "was the interface removed?"]);
         assert!(start.elapsed() < SECOND * 5, "{io}: it took {:?}", start.elapsed());
         assert!(!bed.director.socket().exists(), "{io}: the control socket stays");
     }
