@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bench;
 pub mod demo;
 pub mod http;
 pub mod kernel_host;
