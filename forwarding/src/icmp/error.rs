@@ -76,7 +76,7 @@ pub fn error(
         source_port: 0,
         destination_port: 0,
         ttl: TTL,
-        dont_fragment: false,
+        dont_fragment: headers.family == Family::V6,
         fragment: Fragment::Whole,
         tcp_flags: 0,
         ..*headers
