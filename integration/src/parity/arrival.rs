@@ -110,6 +110,8 @@ fn forget_identification(packet: &mut [u8]) {
     }
     packet[4..6].fill(0);
     packet[10..12].fill(0);
+    let sum = Sum::default().bytes(&packet[..length]).checksum();
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
 }
 
 impl fmt::Debug for Arrival {

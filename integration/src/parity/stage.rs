@@ -15,7 +15,7 @@ use crate::topology::{VIP_V4, VIP_V6};
 
 /// Settings of both: they route for the servers, on one segment, and answer as often as they are
 /// asked (limits of ICMP count in real time, and are no part of a comparison).
-const SETTINGS: [(&str, &str); 8] = [
+const SETTINGS: [(&str, &str); 9] = [
     ("net.ipv4.ip_forward", "1"),
     ("net.ipv4.conf.all.rp_filter", "0"),
     ("net.ipv4.conf.default.rp_filter", "0"),
@@ -24,6 +24,8 @@ const SETTINGS: [(&str, &str); 8] = [
     ("net.ipv6.conf.all.forwarding", "1"),
     ("net.ipv4.icmp_ratelimit", "0"),
     ("net.ipv6.icmp.ratelimit", "0"),
+    // What the kernel sends itself over IPv6 bears a random flow label otherwise.
+    ("net.ipv6.auto_flowlabels", "0"),
 ];
 
 /// Bytes of rules for the guest at a time: its console takes no long lines.

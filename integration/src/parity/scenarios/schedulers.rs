@@ -22,6 +22,7 @@ pub(super) fn all() -> Vec<Scenario> {
     BY_LOAD
         .iter()
         .flat_map(|name| [weights(name), thresholds(name), changes(name)])
+        .chain([edits_of_limits()])
         .collect()
 }
 
@@ -79,6 +80,8 @@ fn thresholds(scheduler: &str) -> Scenario {
         // Higher and lower limits than what is there: the mark stays what it was in between.
         Step::Ipvsadm(format!("-e -t {at} -r {} -g -w 3 -x 200", super::rules::server(2, at))),
         Step::Ipvsadm(format!("-e -t {at} -r {} -g -w 4 -x 20 -y 9", super::rules::server(4, at))),
+        // A lower threshold above what is there frees nobody before a connection ends.
+        Step::Ipvsadm(format!("-e -t {at} -r {} -g -w 5 -x 120 -y 119", super::rules::server(1, at))),
         open(&flows[750..]),
         listing,
         show(at),
@@ -87,6 +90,30 @@ fn thresholds(scheduler: &str) -> Scenario {
         name: format!("{scheduler}-thresholds"),
         title: "servers fill up and empty again".to_owned(),
         connections: 500,
+        steps,
+    }
+}
+
+/// When an edit of the limits takes hold.
+fn edits_of_limits() -> Scenario {
+    let at = SocketAddr::new(VIP_V4, 8030);
+    let server = super::rules::server(1, at);
+    let mut steps = vec![Step::Restore(service(at, "-s rr", &[1, 1, 1]))];
+    let limits = [
+        "-x 60 -y 20", "-x 61 -y 20", "-x 90 -y 20", "-x 90 -y 70", "-x 100 -y 99", "-x 130",
+        "-x 120", "-x 50 -y 10", "-x 0", "-x 500 -y 490", "-x 400 -y 1", "-x 10",
+    ];
+    let mut flows = (0..).map(|number| tcp(number, at));
+    for limits in limits {
+        steps.push(Step::Ipvsadm(format!("-e -t {at} -r {server} -g -w 1 {limits}")));
+        let flows: Vec<_> = flows.by_ref().take(60).collect();
+        steps.push(Step::Send(flows.iter().map(|&flow| Packet::new(flow, Kind::Syn)).collect()));
+        steps.push(Step::Show(format!("-L -n --thresholds -t {at}")));
+    }
+    Scenario {
+        name: "threshold-edits".to_owned(),
+        title: "limits raised and lowered on a server that is full or nearly so".to_owned(),
+        connections: 720,
         steps,
     }
 }
