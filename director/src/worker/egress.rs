@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use forwarding::checksum::{self, Partial};
+use forwarding::fragmentation::Cut;
 use forwarding::wire::ethernet;
 use forwarding::{Headers, Packet};
 use netio::{Frame, PartialChecksum};
@@ -25,7 +26,7 @@ impl Worker {
         headers: Headers,
     ) {
         match self.routes.link(path) {
-            Ok(link) => self.emit(frame, &link, partial, headers),
+            Ok(link) => self.emit(frame, &link, path.mtu, partial, headers),
             Err(NoLink::NoPort) => self.drop(frame, DropReason::NoPort),
             Err(NoLink::Unresolved) => {
                 let parked = Parked { frame, path: *path, partial, headers, since: now };
@@ -52,8 +53,16 @@ impl Worker {
         self.send(now, frame, &path, None, headers);
     }
 
-    /// Writes the Ethernet header and queues the frame.
-    fn emit(&mut self, mut frame: Frame, link: &Link, partial: Option<Partial>, headers: Headers) {
+    /// Writes the Ethernet header and queues the frame, in fragments when it is larger than `mtu`:
+    /// the dispatcher has answered those that must not be cut.
+    fn emit(
+        &mut self,
+        mut frame: Frame,
+        link: &Link,
+        mtu: u32,
+        partial: Option<Partial>,
+        headers: Headers,
+    ) {
         let port = &self.ports[link.port].port;
         let mut headers = headers;
         let (start, len) = (frame.start(), frame.len());
@@ -70,8 +79,9 @@ impl Worker {
         let shift = headers.l3.wrapping_sub(before);
         let partial =
             partial.map(|partial| Partial { start: partial.start.wrapping_add(shift), ..partial });
+        let too_large = headers.ip_len() > mtu as usize;
         let left = match partial {
-            Some(partial) if port.completes_checksums() => {
+            Some(partial) if !too_large && port.completes_checksums() => {
                 Some(PartialChecksum { start: partial.start as u16, offset: partial.offset as u16 })
             }
             Some(partial) => {
@@ -83,7 +93,33 @@ impl Worker {
         let (start, len) = (packet.start(), packet.len());
         self.pool.reshape(&mut frame, start, len);
         frame.partial = left;
+        if too_large {
+            return self.emit_in_fragments(frame, link.port, mtu, &headers);
+        }
         self.out[link.port].push(frame);
+    }
+
+    /// Queues the fragments of a frame that is complete but for its size.
+    fn emit_in_fragments(&mut self, frame: Frame, port: usize, mtu: u32, headers: &Headers) {
+        self.next_fragment_id = self.next_fragment_id.wrapping_add(1);
+        let whole = &mut self.whole[..frame.len()];
+        whole.copy_from_slice(self.pool.bytes(&frame));
+        let Some(mut cut) = Cut::new(whole, headers, mtu as usize, self.next_fragment_id) else {
+            return self.drop(frame, DropReason::TooBig);
+        };
+        self.pool.release(frame);
+        loop {
+            let Some(mut fragment) = self.pool.allocate() else {
+                return self.status.verdicts.dropped(DropReason::NoFrames);
+            };
+            let start = fragment.start();
+            let Some(len) = cut.next(whole, &mut self.pool.chunk_mut(&mut fragment)[start..])
+            else {
+                return self.pool.release(fragment);
+            };
+            self.pool.reshape(&mut fragment, start, len);
+            self.out[port].push(fragment);
+        }
     }
 
     /// Tries again to send what waits; what has waited too long is dropped.
@@ -91,7 +127,10 @@ impl Worker {
         for _ in 0..self.waiting.len() {
             let Some(parked) = self.waiting.take() else { return };
             match self.routes.link(&parked.path) {
-                Ok(link) => self.emit(parked.frame, &link, parked.partial, parked.headers),
+                Ok(link) => {
+                    let mtu = parked.path.mtu;
+                    self.emit(parked.frame, &link, mtu, parked.partial, parked.headers);
+                }
                 Err(NoLink::NoPort) => self.drop(parked.frame, DropReason::NoPort),
                 Err(NoLink::Unresolved) if now >= parked.since + PATIENCE => {
                     self.drop(parked.frame, DropReason::NoNeighbour);

@@ -108,6 +108,10 @@ pub struct Worker {
     status: Arc<WorkerStatus>,
     stop: Arc<AtomicBool>,
     batch: Vec<Frame>,
+    /// The packet that is being cut into fragments.
+    whole: Box<[u8]>,
+    /// Identification of the IPv6 packet that was last cut.
+    next_fragment_id: u32,
 }
 
 impl Worker {
@@ -115,6 +119,7 @@ impl Worker {
     pub fn new(parts: WorkerParts) -> Worker {
         let interfaces = parts.ports.iter().map(|port| port.interface).collect();
         let seed = (parts.index as u16).wrapping_mul(0x9e37);
+        let whole = vec![0; parts.pool.chunk_size()].into();
         Worker {
             index: parts.index,
             workers: parts.workers,
@@ -131,6 +136,8 @@ impl Worker {
             status: parts.status,
             stop: parts.stop,
             batch: Vec::with_capacity(BATCH),
+            whole,
+            next_fragment_id: u32::from(seed) << 16,
         }
     }
 

@@ -1,6 +1,6 @@
 //! IPv6 extension headers (RFC 8200 section 4): hop-by-hop, destination options, routing, fragment.
 
-use super::{u16_at, u32_at};
+use super::{put, u16_at, u32_at};
 
 /// Bytes of the shortest extension header, and of every fragment header.
 pub const LEN: usize = 8;
@@ -57,6 +57,24 @@ impl<T: std::borrow::Borrow<[u8; LEN]>> Header<T> {
 }
 
 impl<T: std::borrow::BorrowMut<[u8; LEN]>> Header<T> {
+    /// Begins a header whose fields are all 0.
+    #[inline]
+    pub fn clear(&mut self) {
+        *self.bytes_mut() = [0; LEN];
+    }
+
+    /// Sets [`OFFSET`] and [`MORE_FRAGMENTS`] of a fragment header together.
+    #[inline]
+    pub fn set_offset_and_flags(&mut self, value: u16) {
+        put(self.bytes_mut(), field::OFFSET_AND_FLAGS, value.to_be_bytes());
+    }
+
+    /// Sets the identification of a fragment header.
+    #[inline]
+    pub fn set_identification(&mut self, id: u32) {
+        put(self.bytes_mut(), field::IDENTIFICATION, id.to_be_bytes());
+    }
+
     /// Sets what follows this header.
     #[inline]
     pub fn set_next_header(&mut self, protocol: u8) {
