@@ -25,7 +25,7 @@ const COPIED: u8 = 0x80;
 /// let mut frame = [0; 14 + 52];
 /// frame[..34].copy_from_slice(&[
 ///     2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x08, 0x00, // Ethernet
-///     0x45, 0, 0, 52, 0, 7, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2,
+///     0x45, 0, 0, 52, 0, 7, 0, 0, 64, 200, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2,
 /// ]);
 /// forwarding::wire::ipv4::Header::at_mut(&mut frame, 14).unwrap().fill_checksum();
 /// let headers = forwarding::parse(&frame).unwrap();
