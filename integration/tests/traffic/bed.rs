@@ -1,8 +1,10 @@
 //! A lab with a director that serves a few ports by one forwarding method, and what must hold
 //! after traffic has gone through it: nothing lost without an explanation.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use director::control::api::Status;
@@ -133,6 +135,8 @@ impl Bed {
     /// Fails when the director has dropped a packet, or a ring was too full to take one. Packets
     /// larger than the path were answered with ICMP, which is how a sender learns its size.
     pub(crate) fn nothing_was_lost(&self) -> Result<()> {
+        // Workers tell their ports' counters ten times a second.
+        std::thread::sleep(Duration::from_millis(200));
         let status = self.director.status()?;
         let title = self.title();
         for drop in DropReason::ALL.iter().filter(|&&reason| reason != DropReason::TooBig) {
@@ -147,6 +151,28 @@ impl Bed {
             status.ports.iter().all(|port| port.receive_dropped == 0 && port.transmit_dropped == 0);
         ensure!(rings_kept_up, "{title}: a ring was full\n{}", show(&status));
         Ok(())
+    }
+
+    /// Sums of counters of the kernel's TCP (`nstat` shows them) over client and servers, zeroes
+    /// left out.
+    pub(crate) fn tcp_counters(&self, names: &[&str]) -> Result<BTreeMap<String, u64>> {
+        let mut sums = BTreeMap::new();
+        for host in [self.client()].into_iter().chain(self.servers()) {
+            let text = host.run(|| -> std::io::Result<String> {
+                let read = |name| std::fs::read_to_string(format!("/proc/thread-self/net/{name}"));
+                Ok(read("snmp")? + &read("netstat")?)
+            })??;
+            // Each group is a line of names and a line of values.
+            let lines: Vec<_> = text.lines().collect();
+            for [keys, values] in lines.as_chunks::<2>().0 {
+                for (key, value) in keys.split(' ').zip(values.split(' ')).skip(1) {
+                    if names.contains(&key) && value != "0" {
+                        *sums.entry(key.to_owned()).or_default() += value.parse::<u64>()?;
+                    }
+                }
+            }
+        }
+        Ok(sums)
     }
 
     /// What the director has counted, for a person.

@@ -80,9 +80,11 @@ fn all_sums_are_right(kind: Kind) {
     bed.topology.director.offload("eth0", Offload::TxChecksum, false).unwrap();
     let _web = web::start(&bed).unwrap();
     let _dns = datagrams::start_dns(&bed).unwrap();
+    let _echo = datagrams::start_echo(&bed, kind).unwrap();
     for (family, vip) in FAMILIES {
         let hosts = [bed.client()].into_iter().chain(bed.servers());
         let captures: Vec<_> = hosts.map(|host| Capture::start(&bed, host).unwrap()).collect();
+        datagrams::echo(&bed, vip, 30, 3000).unwrap();
         datagrams::dig(&bed, vip).unwrap();
         web::wrk(&bed, vip, 500).unwrap();
         for capture in captures {

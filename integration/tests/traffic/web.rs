@@ -156,7 +156,7 @@ fn round(
         match *line.split(' ').collect::<Vec<_>>() {
             ["errors" | "wrong", "0"] => reported = true,
             ["served", name, count] => {
-                *served.entry(name.to_owned()).or_default() += count.parse::<u64>()?
+                *served.entry(name.to_owned()).or_default() += count.parse::<u64>()?;
             }
             _ => bail!("wrk met errors:\n{text}"),
         }
