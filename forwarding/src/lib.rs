@@ -7,6 +7,7 @@
 
 pub mod checksum;
 pub mod direct;
+pub mod helpers;
 pub mod icmp;
 pub mod nat;
 pub mod tunnel;
