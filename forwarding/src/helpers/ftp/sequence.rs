@@ -117,11 +117,9 @@ impl SequenceAdjustment {
             let from = i64::from(distance(alteration.position, sequence));
             let to = from + len;
             let line = i64::from(alteration.old_len);
-            if to <= 0 || from >= line {
-                continue;
-            }
-            // A keepalive may repeat the last byte.
-            if len == 1 && to == line {
+            // A keepalive has no bytes, or repeats the last one.
+            let is_keepalive = len == 0 || len == 1 && to == line;
+            if to <= 0 || from >= line || is_keepalive {
                 continue;
             }
             if from > 0 || to < line || altered.is_some() {
