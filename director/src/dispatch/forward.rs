@@ -13,6 +13,21 @@ use super::verdict::{DropReason, Method, PassReason, Path, Stop, Verdict};
 use super::{Dispatcher, Routes, Target};
 use crate::control::api::Forwarding;
 
+impl Target {
+    /// How the packet goes on and to which address, or why it is not ours to send on.
+    pub(super) fn method(&self) -> Result<(Method, IpAddr), PassReason> {
+        match (self.way, self.forwarding) {
+            (_, Forwarding::Local) => Err(PassReason::Local),
+            (Way::In, Forwarding::Nat) => Ok((Method::Nat, self.server.0)),
+            (Way::In, Forwarding::Tunnel) => Ok((Method::Tunnel, self.server.0)),
+            (Way::In, Forwarding::Direct) => Ok((Method::Direct, self.server.0)),
+            (Way::Out, Forwarding::Nat) => Ok((Method::NatReply, self.client.0)),
+            // A server that answers through the director although it need not.
+            (Way::Out, _) => Err(PassReason::NoService),
+        }
+    }
+}
+
 impl Dispatcher {
     /// Sends a packet on by its connection's method.
     pub(super) fn forward(
@@ -23,14 +38,9 @@ impl Dispatcher {
         mut headers: Headers,
         target: &Target,
     ) -> Verdict {
-        let (method, destination) = match (target.way, target.forwarding) {
-            (_, Forwarding::Local) => return Verdict::Pass(PassReason::Local),
-            (Way::In, Forwarding::Nat) => (Method::Nat, target.server.0),
-            (Way::In, Forwarding::Tunnel) => (Method::Tunnel, target.server.0),
-            (Way::In, Forwarding::Direct) => (Method::Direct, target.server.0),
-            (Way::Out, Forwarding::Nat) => (Method::NatReply, target.client.0),
-            // A server that answers through the director although it need not.
-            (Way::Out, _) => return Verdict::Pass(PassReason::NoService),
+        let (method, destination) = match target.method() {
+            Ok(way_on) => way_on,
+            Err(reason) => return Verdict::Pass(reason),
         };
         let path = match self.prepare(now, routes, packet, &mut headers, method, destination) {
             Ok(path) => path,

@@ -2,7 +2,8 @@
 //!
 //! The quoted packet tells which connection: an error about what the server sent quotes
 //! `VIP -> client` and comes to the VIP; an error about what we sent to a NAT server quotes
-//! `client -> server` and goes to the client. Everything else is the kernel's.
+//! `client -> server` and goes to the client. One about a packet that we have put into a tunnel
+//! quotes `director -> server` (`tunnel_errors.rs`). Everything else is the kernel's.
 
 use std::time::Duration;
 
@@ -10,9 +11,9 @@ use forwarding::icmp::{self, Translation};
 use forwarding::{Headers, Packet};
 
 use super::connections::Way;
+use super::tunnel_errors::is_tunnels;
 use super::verdict::{DropReason, Method, PassReason, Stop, Verdict};
 use super::{Dispatcher, Routes, TCP, Target, UDP};
-use crate::control::api::Forwarding;
 
 impl Dispatcher {
     pub(super) fn handle_icmp(
@@ -26,6 +27,9 @@ impl Dispatcher {
         let Some(quote) = icmp::quoted(packet.bytes(), &headers) else {
             return pass;
         };
+        if is_tunnels(&quote) {
+            return self.tell_client(now, packet, &headers, &quote);
+        }
         if quote.protocol != TCP && quote.protocol != UDP {
             return pass;
         }
@@ -41,13 +45,10 @@ impl Dispatcher {
             },
         );
         let Some(target) = target else { return pass };
-        let (method, destination) = match (target.way, target.forwarding) {
-            (_, Forwarding::Local) => return Verdict::Pass(PassReason::Local),
-            (Way::In, Forwarding::Nat) => (Method::Nat, target.server.0),
-            (Way::In, Forwarding::Tunnel) => (Method::Tunnel, target.server.0),
-            (Way::In, Forwarding::Direct) => (Method::Direct, target.server.0),
-            (Way::Out, Forwarding::Nat) => (Method::NatReply, target.client.0),
-            (Way::Out, _) => return pass,
+        let (method, destination) = match target.method() {
+            Ok(way_on) => way_on,
+            Err(PassReason::Local) => return Verdict::Pass(PassReason::Local),
+            Err(_) => return pass,
         };
         let path = match self.prepare(now, routes, packet, &mut headers, method, destination) {
             Ok(path) => path,

@@ -4,6 +4,7 @@
 //! ```text
 //! parse ── not IP ─────────────────────────────────────────────> pass up
 //!   │── ICMP error ── icmp.rs ── about one of our connections? ─> follow it, else pass up
+//!   │                   └─ tunnel_errors.rs ── about our tunnel's packet? ─> tell the client
 //!   │── later fragment ── fragments.rs: the ports of the first ── not seen ──> pass up
 //!   v
 //! find the connection ── none ── schedule.rs: service? may it open one? ask the scheduler
@@ -36,6 +37,7 @@ mod schedule;
 mod tcp_cells;
 #[cfg(test)]
 mod tests;
+mod tunnel_errors;
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -118,6 +118,7 @@ reasons! {
         TableFull = "table_full", "The connection table is full (`max_connections`).";
         NoFrames = "no_frames", "No free frame in packet memory (`frames`).";
         IcmpUnknown = "icmp_unknown", "An ICMP error about a connection that we do not have, or malformed.";
+        TunnelError = "tunnel_error", "An ICMP error about a packet that we have put into a tunnel; what concerns its client has been told to it.";
         PassFailed = "pass_failed", "Meant for the kernel's stack, which could not be given it.";
     }
 }

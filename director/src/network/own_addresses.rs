@@ -16,7 +16,6 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 
-use super::change::Address;
 use super::{Interface, Network, NetworkError};
 
 /// Marks addresses as ours (`ip address` shows `proto 0x53`), so that those of a director that was
@@ -51,9 +50,10 @@ impl OwnAddresses {
     }
 
     /// Puts those of `vips` on an interface that this machine does not have yet, and takes those of
-    /// ours away that are not among `vips`. Each goes to that one of `interfaces` whose subnet holds
-    /// it, else to the first. An address that was there before stays whatever happens later, unless
-    /// it bears the mark of a director that did not come to take it away.
+    /// ours away that are not among `vips`. Each goes to that one of `interfaces`, or of the VLAN
+    /// devices on them, whose subnet holds it, else to the first. An address that was there before stays whatever happens later, unless
+    /// it bears the mark of a director that did not come to take it away. One of ours that has
+    /// vanished (the kernel takes IPv6 addresses off an interface that is switched off) is put back.
     ///
     /// Returns what has been added (interface index, address): announce those.
     ///
@@ -77,13 +77,12 @@ impl OwnAddresses {
         self.remove(|address| !vips.contains(&address));
         let mut new = Vec::new();
         for vip in vips {
-            if self.added.iter().any(|(_, address)| address == vip) {
-                continue;
-            }
-            let there: Vec<&Address> =
-                network.addresses().filter(|known| known.address == *vip).collect();
-            if let Some(known) = there.first() {
-                if known.protocol == MARK && known.subnet.prefix_len() == full_length(*vip) {
+            let ours = self.added.iter().position(|(_, address)| address == vip);
+            let there = network.addresses().find(|known| known.address == *vip);
+            if let Some(known) = there {
+                let is_marked =
+                    known.protocol == MARK && known.subnet.prefix_len() == full_length(*vip);
+                if ours.is_none() && is_marked {
                     self.added.push((known.interface, *vip));
                 }
                 continue;
@@ -93,10 +92,14 @@ impl OwnAddresses {
             };
             match self.exchange(message(interface.index, *vip), true) {
                 Ok(()) => {
+                    if let Some(place) = ours {
+                        self.added.swap_remove(place);
+                    }
                     self.added.push((interface.index, *vip));
                     new.push((interface.index, *vip));
                 }
-                // Somebody was faster; then it is theirs.
+                // Ours: `network` is older than our adding it. Else somebody was faster; then it
+                // is theirs.
                 Err(error) if error.raw_os_error() == Some(EEXIST) => {}
                 Err(source) => {
                     return Err(NetworkError::Address {
@@ -169,13 +172,21 @@ impl Drop for OwnAddresses {
 }
 
 /// The interface that a VIP goes to.
-fn home<'a>(network: &Network, interfaces: &[&'a Interface], vip: IpAddr) -> Option<&'a Interface> {
-    let holds = |interface: &&&Interface| {
+fn home<'a>(
+    network: &'a Network,
+    interfaces: &[&'a Interface],
+    vip: IpAddr,
+) -> Option<&'a Interface> {
+    let on_them = network.interfaces().filter(|device| {
+        let below = device.vlan.map(|(below, _)| below);
+        interfaces.iter().any(|interface| below == Some(interface.index))
+    });
+    let holds = |interface: &&Interface| {
         network
             .addresses()
             .any(|known| known.interface == interface.index && known.subnet.contains(&vip))
     };
-    interfaces.iter().find(holds).or(interfaces.first()).copied()
+    interfaces.iter().copied().chain(on_them).find(holds).or(interfaces.first().copied())
 }
 
 fn full_length(address: IpAddr) -> u8 {

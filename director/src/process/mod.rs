@@ -6,17 +6,17 @@ mod lock;
 mod operations;
 mod ports;
 mod reload;
+mod workers;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use arc_swap::ArcSwap;
-use tokio::signal::unix::{SignalKind, signal};
-use tracing::{error, info, warn};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::interval;
+use tracing::{error, info};
 
 use crate::config::{self, Config, Mode};
 use crate::control;
@@ -24,10 +24,10 @@ use crate::dispatch::Shared;
 use crate::dispatch::traffic::ESTIMATE_INTERVAL;
 use crate::network::{Follower, Network};
 use crate::table::Table;
-use crate::worker::{Worker, WorkerParts, WorkerStatus};
 use addresses::Addresses;
 use operations::Director;
 use ports::Opened;
+use workers::Workers;
 
 /// How often the control plane looks after what has no event of its own.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
@@ -38,6 +38,8 @@ const HOUSEKEEPING: Duration = Duration::from_secs(1);
 /// What kept it from starting, or made it end: wrong file, missing capability, missing or busy
 /// interface, a port that is gone.
 pub async fn run(path: PathBuf) -> Result<()> {
+    // Before anything is set up: a signal from now on is answered when the director is ready.
+    let signals = Signals::new()?;
     let config = config::load(&path)?;
     if config.mode == Mode::Nlb {
         bail!("{}: mode = \"nlb\" is not built yet; mode = \"dispatcher\" is", path.display());
@@ -68,27 +70,29 @@ pub async fn run(path: PathBuf) -> Result<()> {
     ));
     reload::first(&table, &config, epoch)?;
     let mut addresses = Addresses::new(&config, network.clone())?;
-    // Steering comes last: from here on packets arrive.
-    follow_table(&mut opened, &table, &mut addresses, &network, &follower)?;
+    // Steering comes last: from here on packets arrive. A table that does not fit ends us here; at
+    // run time the operator is told, and what is there goes on.
+    opened.steer(&table.interests())?;
+    let mut running = Running {
+        opened: &mut opened,
+        table: &table,
+        addresses: &mut addresses,
+        network: &network,
+        follower: &follower,
+        workers: &workers,
+        director: &director,
+        epoch,
+        config,
+        behind: false,
+    };
+    running.follow();
     let server = tokio::spawn(control::server::serve(listener, director.clone()));
     info!(
         "ready: {} services, control socket {}",
         director.service_count(),
-        config.control.display()
+        running.config.control.display()
     );
-
-    let outcome = serve(
-        &mut opened,
-        &table,
-        &mut addresses,
-        &network,
-        &follower,
-        &workers,
-        &director,
-        epoch,
-        config,
-    )
-    .await;
+    let outcome = running.serve(signals).await;
 
     // The kernel gets the traffic back first, then everything else is put away.
     opened.detach();
@@ -101,49 +105,92 @@ pub async fn run(path: PathBuf) -> Result<()> {
     stopped.and(outcome)
 }
 
-/// The control plane's loop.
-#[allow(clippy::too_many_arguments, reason = "the parts that run() owns")]
-async fn serve(
-    opened: &mut Opened,
-    table: &Arc<Table>,
-    addresses: &mut Addresses,
-    network: &ArcSwap<Network>,
-    follower: &Follower,
-    workers: &Workers,
-    director: &Arc<Director>,
+/// What an operator or a service manager asks for.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Signals> {
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+}
+
+/// The control plane, with the parts that [`run`] owns.
+struct Running<'a> {
+    opened: &'a mut Opened,
+    table: &'a Arc<Table>,
+    addresses: &'a mut Addresses,
+    network: &'a ArcSwap<Network>,
+    follower: &'a Follower,
+    workers: &'a Workers,
+    director: &'a Arc<Director>,
     epoch: Instant,
-    mut config: Config,
-) -> Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hangup = signal(SignalKind::hangup())?;
-    let changed = table.changed();
-    let mut housekeeping = tokio::time::interval(HOUSEKEEPING);
-    let mut estimation = tokio::time::interval(ESTIMATE_INTERVAL);
-    loop {
-        tokio::select! {
-            _ = terminate.recv() => { info!("SIGTERM: ending"); return Ok(()); }
-            _ = interrupt.recv() => { info!("SIGINT: ending"); return Ok(()); }
-            _ = hangup.recv() => reload::again(director, table, &mut config, epoch),
-            () = changed.notified() => {
-                if let Err(error) = follow_table(opened, table, addresses, network, follower) {
-                    // The table has changed and the kernel was not told in full: say so, loudly.
-                    error!("{error:#}");
-                    director.warn("steering", format!("{error:#}"));
-                } else {
-                    director.clear_warning("steering");
+    config: Config,
+    /// Whether the kernel has not been told all of the last change.
+    behind: bool,
+}
+
+impl Running<'_> {
+    /// The control plane's loop.
+    async fn serve(mut self, mut signals: Signals) -> Result<()> {
+        let changed = self.table.changed();
+        let mut publications = self.follower.publications();
+        let mut housekeeping = interval(HOUSEKEEPING);
+        let mut estimation = interval(ESTIMATE_INTERVAL);
+        loop {
+            tokio::select! {
+                _ = signals.terminate.recv() => { info!("SIGTERM: ending"); return Ok(()); }
+                _ = signals.interrupt.recv() => { info!("SIGINT: ending"); return Ok(()); }
+                _ = signals.hangup.recv() => {
+                    reload::again(self.director, self.table, &mut self.config, self.epoch);
                 }
+                () = changed.notified() => self.follow(),
+                () = self.workers.ended.notified() => self.workers.check()?,
+                _ = housekeeping.tick() => {
+                    self.table.sweep(self.epoch.elapsed());
+                    self.addresses.announce_again();
+                    // A route to a server is another one, or an address of ours is gone.
+                    let moved = publications.has_changed().unwrap_or(false);
+                    if moved || self.behind {
+                        publications.mark_unchanged();
+                        self.follow();
+                    }
+                }
+                _ = estimation.tick() => self.table.estimate(),
             }
-            _ = housekeeping.tick() => {
-                table.sweep(epoch.elapsed());
-                workers.check()?;
+        }
+    }
+
+    /// Has the kernel follow the table. What cannot be done is tried again by housekeeping.
+    fn follow(&mut self) {
+        let Running { opened, table, addresses, network, follower, director, .. } = self;
+        let failed = follow_table(opened, table, addresses, network, follower).err();
+        match failed {
+            Some(error) => {
+                // The table has changed and the kernel was not told in full: say so, loudly.
+                let message = format!("{error:#}");
+                if director.warn("kernel", message.clone()) {
+                    error!("{message}");
+                }
+                self.behind = true;
             }
-            _ = estimation.tick() => table.estimate(),
+            None => {
+                director.clear_warning("kernel");
+                self.behind = false;
+            }
         }
     }
 }
 
-/// Brings what depends on the table up to date: steering, VIPs, neighbours.
+/// Brings what depends on the table up to date: steering, VIPs, neighbours. One that fails does not
+/// keep the others from it.
 fn follow_table(
     opened: &mut Opened,
     table: &Table,
@@ -151,106 +198,14 @@ fn follow_table(
     network: &ArcSwap<Network>,
     follower: &Follower,
 ) -> Result<()> {
-    opened.steer(&table.interests())?;
-    if let Err(error) = addresses.follow(&table.vips()) {
-        warn!("{error:#}");
-    }
+    let steered = opened.steer(&table.interests());
+    let followed = addresses.follow(&table.vips());
     let network = network.load();
     let next_hops = table.server_addresses().into_iter().filter_map(|server| {
         network.route(server).map(|route| (route.interface, route.next_hop(server)))
     });
     follower.resolver().keep_resolved(next_hops);
-    Ok(())
-}
-
-/// The packet threads.
-struct Workers {
-    threads: Vec<JoinHandle<std::io::Result<()>>>,
-    statuses: Vec<Arc<WorkerStatus>>,
-    stop: Arc<AtomicBool>,
-}
-
-impl Workers {
-    fn start(
-        opened: &mut Opened,
-        shared: &Arc<Shared>,
-        table: &Table,
-        network: &Arc<ArcSwap<Network>>,
-        follower: &Follower,
-        epoch: Instant,
-    ) -> Result<Workers> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let benches = opened.take_benches();
-        let workers = benches.len();
-        let (mut threads, mut statuses) = (Vec::new(), Vec::new());
-        for (index, bench) in benches.into_iter().enumerate() {
-            let status = Arc::new(WorkerStatus::default());
-            statuses.push(status.clone());
-            let parts = WorkerParts {
-                index,
-                workers,
-                ports: bench.ports,
-                pool: bench.pool,
-                shared: shared.clone(),
-                services: table.published(),
-                network: network.clone(),
-                resolver: follower.resolver(),
-                epoch,
-                status: status.clone(),
-                stop: stop.clone(),
-            };
-            let thread = std::thread::Builder::new().name(format!("worker-{index}"));
-            threads.push(thread.spawn(move || {
-                pin(index);
-                let _ended = Ended(status);
-                Worker::new(parts).run()
-            })?);
-        }
-        Ok(Workers { threads, statuses, stop })
-    }
-
-    /// Fails when a worker has ended by itself.
-    fn check(&self) -> Result<()> {
-        match self.statuses.iter().position(|status| status.ended.load(Relaxed)) {
-            Some(index) => bail!("worker {index} has ended"),
-            None => Ok(()),
-        }
-    }
-
-    fn stop(self) -> Result<()> {
-        self.stop.store(true, Relaxed);
-        let mut outcome = Ok(());
-        for (index, thread) in self.threads.into_iter().enumerate() {
-            match thread.join() {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => {
-                    outcome = Err(error).with_context(|| format!("worker {index}"));
-                }
-                Err(_) => outcome = Err(anyhow::anyhow!("worker {index} panicked")),
-            }
-        }
-        outcome
-    }
-}
-
-/// Marks a worker as ended however its thread ends, by panic too.
-struct Ended(Arc<WorkerStatus>);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        self.0.ended.store(true, Relaxed);
-    }
-}
-
-/// Keeps a worker on one core. Not being allowed to is no reason to stop.
-fn pin(index: usize) {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut set = nix::sched::CpuSet::new();
-    if set.set(index % cores).is_ok()
-        && let Err(errno) = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set)
-    {
-        warn!("worker {index} is not pinned to a core: {errno}");
-    }
+    steered.and(followed)
 }
 
 /// A seed that differs from run to run.

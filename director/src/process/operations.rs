@@ -47,9 +47,10 @@ impl Director {
         self.table.service_views().len()
     }
 
-    /// Tells operators something in `dirctl status` until it is cleared.
-    pub(super) fn warn(&self, topic: &'static str, message: String) {
-        self.warnings().insert(topic, message);
+    /// Tells operators something in `dirctl status` until it is cleared. True when it is news.
+    pub(super) fn warn(&self, topic: &'static str, message: String) -> bool {
+        let before = self.warnings().insert(topic, message.clone());
+        before != Some(message)
     }
 
     pub(super) fn clear_warning(&self, topic: &'static str) {

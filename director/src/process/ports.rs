@@ -218,7 +218,12 @@ impl Opened {
         // A packet must not be dropped by the guard before we take it, nor the other way round
         // for longer than this takes; a retransmission covers it.
         self.keys.store(Arc::new(keys.clone()));
-        self.steering.sync(&keys).context("steering does not follow the services")
+        let synced = self.steering.sync(&keys);
+        if synced.is_err() {
+            // What the guard takes from the kernel, and nothing else, is ours.
+            self.keys.store(Arc::new(self.steering.present().clone()));
+        }
+        synced.context("steering does not follow the services")
     }
 
     /// Takes the programs off the interfaces: the kernel has its traffic back.

@@ -117,6 +117,11 @@ impl Steering {
         self.remove(after)
     }
 
+    /// What is in the map: what the last [`sync`](Steering::sync) wanted, unless it failed.
+    pub fn present(&self) -> &KeySet {
+        &self.present
+    }
+
     /// The map, for [`steering`] and [`guard`].
     pub fn map(&self) -> &Map {
         &self.map

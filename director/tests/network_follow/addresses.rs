@@ -2,7 +2,7 @@
 
 use director::network::OwnAddresses;
 
-use crate::lab::{Lab, add_address, eventually, follow, in_namespace, ip};
+use crate::lab::{Lab, add_address, down, eventually, follow, in_namespace, ip, up};
 
 #[test]
 fn own_addresses_come_and_go_and_those_that_were_there_stay() {
@@ -44,5 +44,37 @@ fn own_addresses_come_and_go_and_those_that_were_there_stay() {
             left == [true, false, false, false]
         })
         .await;
+    });
+}
+
+#[test]
+fn an_own_address_that_its_interface_has_lost_is_put_back() {
+    in_namespace("own addresses on a link that flaps", || async {
+        let lab = Lab::new().await;
+        let (_follower, network) = follow().await;
+        let vips = ["10.0.0.51", "fd00::51"].map(ip);
+        let mut own = OwnAddresses::new().expect("a socket");
+        let interfaces = ["near".to_owned()];
+        let before = network.load_full();
+        assert_eq!(own.set(&before, &interfaces, &vips).expect("added").len(), 2);
+        // What is published may not know of them yet: that is no loss.
+        assert_eq!(own.set(&before, &interfaces, &vips).expect("set"), []);
+        eventually(&network, "both VIPs", |network| vips.iter().all(|vip| network.is_local(*vip)))
+            .await;
+        // The kernel takes the IPv6 address off for good.
+        down(&lab.near, lab.index).await;
+        up(&lab.near, lab.index).await;
+        eventually(&network, "one VIP lost", |network| {
+            network.is_local(vips[0]) && !network.is_local(vips[1])
+        })
+        .await;
+        let added = own.set(&network.load(), &interfaces, &vips).expect("put back");
+        assert_eq!(added, [(lab.index, vips[1])], "and is to be announced");
+        eventually(&network, "both again", |network| vips.iter().all(|vip| network.is_local(*vip)))
+            .await;
+        assert_eq!(own.added().len(), 2);
+        drop(own);
+        eventually(&network, "both gone", |network| !vips.iter().any(|vip| network.is_local(*vip)))
+            .await;
     });
 }

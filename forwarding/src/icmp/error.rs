@@ -27,6 +27,11 @@ pub enum Error {
     TimeExceeded,
     /// No server for the service.
     PortUnreachable,
+    /// The server cannot be reached: type 3, or type 1 of ICMPv6.
+    Unreachable {
+        /// Code, of the packet's own family.
+        code: u8,
+    },
 }
 
 /// Writes into `reply` a whole Ethernet frame with the error about `frame`, from `source` to the
@@ -213,6 +218,8 @@ fn message(family: Family, error: Error) -> (u8, u8, u32) {
         }
         (Family::V4, Error::TimeExceeded) => (v4::TIME_EXCEEDED, 0, 0),
         (Family::V4, Error::PortUnreachable) => (v4::UNREACHABLE, v4::PORT, 0),
+        (Family::V4, Error::Unreachable { code }) => (v4::UNREACHABLE, code, 0),
+        (Family::V6, Error::Unreachable { code }) => (v6::UNREACHABLE, code, 0),
         (Family::V6, Error::TooBig { mtu }) => (v6::TOO_BIG, 0, mtu),
         (Family::V6, Error::TimeExceeded) => (v6::TIME_EXCEEDED, 0, 0),
         (Family::V6, Error::PortUnreachable) => (v6::UNREACHABLE, v6::PORT, 0),

@@ -10,6 +10,8 @@ pub const LEN: usize = 8;
 pub mod v4 {
     /// Destination unreachable.
     pub const UNREACHABLE: u8 = 3;
+    /// Code of [`UNREACHABLE`]: the host does not answer.
+    pub const HOST: u8 = 1;
     /// Code of [`UNREACHABLE`]: nobody listens.
     pub const PORT: u8 = 3;
     /// Code of [`UNREACHABLE`]: fragmentation needed but not allowed; carries the MTU (RFC 1191).
@@ -28,6 +30,8 @@ pub mod v4 {
 pub mod v6 {
     /// Destination unreachable.
     pub const UNREACHABLE: u8 = 1;
+    /// Code of [`UNREACHABLE`]: the host does not answer.
+    pub const ADDRESS: u8 = 3;
     /// Code of [`UNREACHABLE`]: nobody listens.
     pub const PORT: u8 = 4;
     /// Packet too big; carries the MTU.

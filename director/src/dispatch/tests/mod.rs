@@ -6,3 +6,4 @@ mod forwarding_methods;
 mod lifetime;
 mod persistence;
 mod removal;
+mod tunnel_errors;

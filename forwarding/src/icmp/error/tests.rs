@@ -32,6 +32,7 @@ fn errors() -> impl Strategy<Value = Error> {
         (68u32..100_000).prop_map(|mtu| Error::TooBig { mtu }),
         Just(Error::TimeExceeded),
         Just(Error::PortUnreachable),
+        (0u8..16).prop_map(|code| Error::Unreachable { code }),
     ]
 }
 
@@ -46,6 +47,8 @@ fn expected(v4: bool, about: Error) -> (u8, u8, u32) {
         (true, Error::TooBig { mtu }) => (3, 4, mtu.min(65535)),
         (true, Error::TimeExceeded) => (11, 0, 0),
         (true, Error::PortUnreachable) => (3, 3, 0),
+        (true, Error::Unreachable { code }) => (3, code, 0),
+        (false, Error::Unreachable { code }) => (1, code, 0),
         (false, Error::TooBig { mtu }) => (2, 0, mtu),
         (false, Error::TimeExceeded) => (3, 0, 0),
         (false, Error::PortUnreachable) => (1, 4, 0),
