@@ -45,7 +45,7 @@ fn sum(bytes: &[u8]) -> u64 {
 /// Sends much to `vip`; returns the connection when all has arrived as it was sent.
 #[track_caller]
 fn upload(bed: &Bed, vip: IpAddr, port: u16) -> TcpStream {
-    let much: Vec<u8> = (0..MUCH).map(|at| (at * 31 >> 3) as u8).collect();
+    let much: Vec<u8> = (0..MUCH).map(|at| ((at * 31) >> 3) as u8).collect();
     let target = SocketAddr::new(vip, port);
     let mut stream =
         connect(&bed.topology, target).unwrap_or_else(|error| panic!("{target}: {error}"));
@@ -63,7 +63,7 @@ fn upload(bed: &Bed, vip: IpAddr, port: u16) -> TcpStream {
 #[track_caller]
 pub(crate) fn upload_is_whole(bed: &Bed, like: u16) {
     take_uploads(bed, UPLOAD);
-    let of_it = |at: &std::net::SocketAddr| at.port() == like;
+    let of_it = |at: &SocketAddr| at.port() == like;
     let services = bed.director.services().unwrap();
     let mut done = 0;
     for view in services {
@@ -92,10 +92,7 @@ pub(crate) fn upload_is_whole(bed: &Bed, like: u16) {
 fn tunnel_tells_its_mtu(io: &str) {
     let config = top(io)
         + &web(Kind::Tunnel, "rr", &[1, 1, 1])
-        + &VIPS
-            .map(|vip| service(Kind::Tunnel, vip, UPLOAD, "rr", "", &[1, 1, 1]))
-            .concat()
-            .replace(":80\"\n  weight", &format!(":{UPLOAD}\"\n  weight"));
+        + &VIPS.map(|vip| service(Kind::Tunnel, vip, UPLOAD, "rr", "", &[1, 1, 1])).concat();
     let bed = Bed::with(Kind::Tunnel, &config);
     if io == "generic" {
         // Generic XDP sees what a peer on the same machine has not cut to size yet, and a socket

@@ -1,12 +1,12 @@
 //! SIGHUP: what differs in the file changes, and nothing else notices.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use integration::http::Tally;
 use integration::programs;
-use integration::topology::Kind;
+use integration::topology::{Kind, server_addresses};
 
 use super::bed::{Bed, SECOND, VIPS, can_run, kernel_web, of, service, top, web};
 
@@ -47,7 +47,8 @@ fn under_traffic(bed: &Bed, vip: IpAddr, meanwhile: impl FnOnce()) -> Tally {
     })
 }
 
-fn warnings(bed: &Bed) -> String {
+/// What `dirctl status` prints while there is something to warn of.
+fn warned(bed: &Bed) -> String {
     let output = bed
         .topology
         .director
@@ -56,8 +57,27 @@ fn warnings(bed: &Bed) -> String {
         .env("SWITCHYARD_SOCKET", bed.director.socket())
         .output(SECOND * 5)
         .unwrap();
-    assert!(output.status.success(), "dirctl status: {output:?}");
+    // So a script notices too.
+    assert_eq!(output.status.code(), Some(1), "dirctl status: {output:?}");
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// Waits until server `number` of the service on port 80 has no active connection: then it may go.
+fn until_idle(bed: &Bed, vip: IpAddr, number: usize) {
+    use director::control::api::ServiceKey;
+    let address = SocketAddr::new(server_addresses(number)[usize::from(vip.is_ipv6())], 80);
+    let is_it = |key: ServiceKey| matches!(key, ServiceKey::Address { address, .. } if address == SocketAddr::new(vip, 80));
+    for _ in 0..300 {
+        let views = bed.director.services().unwrap();
+        let servers =
+            views.iter().filter(|view| is_it(view.spec.key)).flat_map(|view| &view.servers);
+        if servers.filter(|server| server.spec.address == address).all(|server| server.active == 0)
+        {
+            return;
+        }
+        std::thread::sleep(SECOND / 100);
+    }
+    panic!("server {number} is never idle");
 }
 
 #[test]
@@ -71,6 +91,7 @@ fn quick_reloads_under_traffic_fail_no_request() {
         top("copy") + &untouched + &service(Kind::Nat, vip, 80, "wrr", "", weights) + more
     };
     let bed = Bed::with(Kind::Nat, &file(&[1, 1, 1], ""));
+    bed.serve(81);
     let more = service(Kind::Nat, vip, 81, "rr", "", &[1, 1, 1]);
     let mut changed = Tally::default();
     let untouched = under_traffic(&bed, other, || {
@@ -82,7 +103,7 @@ fn quick_reloads_under_traffic_fail_no_request() {
                 reload(&bed, &file(&[3, 2, 1], ""), "reloaded: ");
                 // Out of service first, as an operator does; then away, and back.
                 reload(&bed, &file(&[3, 2, 0], ""), "reloaded: ");
-                std::thread::sleep(SECOND / 5);
+                until_idle(&bed, vip, 3);
                 reload(&bed, &file(&[3, 2], ""), "reloaded: ");
                 std::thread::sleep(SECOND / 10);
             }
@@ -109,7 +130,7 @@ fn quick_a_wrong_file_changes_nothing_and_is_warned_of_until_a_right_one_comes()
     let wrong = top("copy") + &web(Kind::Nat, "nosuch", &[7]).replace("weight", "wieght");
     reload(&bed, &wrong, "reload refused");
     assert_eq!(bed.director.ipvsadm(&["-S", "-n"]).unwrap(), before);
-    let status = warnings(&bed);
+    let status = warned(&bed);
     for word in ["director.toml:8:", "nosuch", "wieght"] {
         assert!(status.contains(word), "no {word:?} in:\n{status}");
     }
@@ -135,11 +156,12 @@ fn a_server_quiesced_at_run_time_stays_so_over_a_reload_that_does_not_touch_it()
     let [vip, _] = VIPS;
     let file = |more: &str| top("copy") + &web(Kind::Nat, "rr", &[1, 1, 1]) + more;
     let bed = Bed::with(Kind::Nat, &file(""));
+    bed.serve(90);
     let edit = ["-e", "-t", "192.0.2.10:80", "-r", "10.77.0.12:80", "-m", "-w", "0"];
     bed.director.ipvsadm(&edit).unwrap();
     // And a service that only the operator knows.
     bed.director.ipvsadm(&["-A", "-t", "192.0.2.10:90", "-s", "rr"]).unwrap();
-    let add = ["-a", "-t", "192.0.2.10:90", "-r", "10.77.0.11:80", "-m"];
+    let add = ["-a", "-t", "192.0.2.10:90", "-r", "10.77.0.11:90", "-m"];
     bed.director.ipvsadm(&add).unwrap();
     reload(&bed, &file(&service(Kind::Nat, vip, 81, "rr", "", &[1, 1, 1])), "reloaded: ");
     let tally = bed.fetch(vip, 80, 40);
