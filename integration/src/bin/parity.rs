@@ -49,7 +49,10 @@ fn compare(arguments: &Arguments) -> Result<bool> {
             .with_context(|| format!("no scenario {name:?}; --list shows what there is"))?;
         let report = run(&scenario)?;
         if !arguments.quiet {
-            println!("{}: {}; left {}, right {}", name, scenario.title, report.names[0], report.names[1]);
+            println!(
+                "{}: {}; left {}, right {}",
+                name, scenario.title, report.names[0], report.names[1]
+            );
             report.transcript.iter().for_each(|line| println!("{line}"));
         }
         println!("{report}");

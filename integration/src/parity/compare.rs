@@ -39,7 +39,8 @@ pub(super) fn difference(
     let differing = (0..length).filter(|&index| theirs.get(index) != ours.get(index));
     for index in differing.take(SHOWN) {
         for (name, arrivals) in names.iter().zip([theirs, ours]) {
-            let packet = arrivals.get(index).map_or("nothing".into(), |arrival| format!("{arrival:?}"));
+            let packet =
+                arrivals.get(index).map_or("nothing".into(), |arrival| format!("{arrival:?}"));
             text.push_str(&format!("\n    packet {index}, {name}:\n        {packet}"));
         }
     }

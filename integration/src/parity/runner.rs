@@ -32,9 +32,8 @@ pub fn run(scenario: &Scenario) -> Result<Report> {
         next_id: 1,
     };
     for (number, step) in scenario.steps.iter().enumerate() {
-        run.step(step).with_context(|| {
-            format!("{}, step {}:\n{}", scenario.name, number + 1, run.report)
-        })?;
+        run.step(step)
+            .with_context(|| format!("{}, step {}:\n{}", scenario.name, number + 1, run.report))?;
     }
     let flows = std::mem::take(&mut run.flows);
     let mut report = run.report;

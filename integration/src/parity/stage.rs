@@ -139,7 +139,8 @@ fn set_up_kernel(lab: &Lab, host: &Host) -> Result<KernelHost> {
     }
     let device = KernelHost::INTERFACE;
     for (address, mac) in place::neighbours() {
-        kernel.must(&format!("ip neigh replace {address} lladdr {mac} dev {device} nud permanent"))?;
+        kernel
+            .must(&format!("ip neigh replace {address} lladdr {mac} dev {device} nud permanent"))?;
     }
     for gateway in place::GATEWAY {
         kernel.must(&format!("ip route add default via {gateway}"))?;

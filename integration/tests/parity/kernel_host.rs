@@ -8,7 +8,7 @@ use integration::lab::Lab;
 use crate::possible;
 
 #[test]
-fn kernel_ipvs_boots_answers_and_leaves_nothing_behind() {
+fn kernel_ipvs_boots_answers_and_leaves_nothing_behind_quick() {
     if !possible() {
         return;
     }

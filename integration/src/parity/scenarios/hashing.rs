@@ -79,7 +79,8 @@ fn by_client(scheduler: &str, flags: &str) -> Scenario {
 
 fn changes(scheduler: &str, flags: &str) -> Scenario {
     let at = SocketAddr::new(VIP_V4, 8120);
-    let mut steps = vec![Step::Restore(service(at, &format!("-s {scheduler} {flags}"), &[2, 3, 4, 5]))];
+    let mut steps =
+        vec![Step::Restore(service(at, &format!("-s {scheduler} {flags}"), &[2, 3, 4, 5]))];
     steps.extend(changes_under_way(at, |phase| {
         Step::Send(open((phase * 100..phase * 100 + 100).map(|number| tcp(number, at))))
     }));

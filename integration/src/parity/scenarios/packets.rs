@@ -42,8 +42,7 @@ const HEADERS: [(u8, u8, bool); 10] = [
 ];
 
 /// Payloads: none, odd, and around what fits an MTU of 1500 with and without a tunnel.
-const PAYLOADS: [usize; 14] =
-    [0, 1, 2, 3, 7, 64, 511, 1000, 1380, 1400, 1420, 1425, 1440, 1460];
+const PAYLOADS: [usize; 14] = [0, 1, 2, 3, 7, 64, 511, 1000, 1380, 1400, 1420, 1425, 1440, 1460];
 
 /// One scenario per method and family.
 pub(super) fn all() -> Vec<Scenario> {

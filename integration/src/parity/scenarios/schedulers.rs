@@ -15,7 +15,8 @@ const BY_LOAD: [&str; 8] = ["rr", "wrr", "lc", "wlc", "sed", "nq", "fo", "ovf"];
 const WEIGHTS: [&[i32]; 3] = [&[1, 1, 1, 1], &[1, 4, 2, 10, 6], &[3, 0, 5, 0, 1]];
 
 /// The same for `ovf`, for which a weight is also the number of connections that a server takes.
-const CAPACITIES: [&[i32]; 3] = [&[150, 150, 150, 150], &[30, 90, 300, 60, 250], &[300, 0, 90, 0, 200]];
+const CAPACITIES: [&[i32]; 3] =
+    [&[150, 150, 150, 150], &[30, 90, 300, 60, 250], &[300, 0, 90, 0, 200]];
 
 /// Three scenarios per scheduler.
 pub(super) fn all() -> Vec<Scenario> {
@@ -81,7 +82,10 @@ fn thresholds(scheduler: &str) -> Scenario {
         Step::Ipvsadm(format!("-e -t {at} -r {} -g -w 3 -x 200", super::rules::server(2, at))),
         Step::Ipvsadm(format!("-e -t {at} -r {} -g -w 4 -x 20 -y 9", super::rules::server(4, at))),
         // A lower threshold above what is there frees nobody before a connection ends.
-        Step::Ipvsadm(format!("-e -t {at} -r {} -g -w 5 -x 120 -y 119", super::rules::server(1, at))),
+        Step::Ipvsadm(format!(
+            "-e -t {at} -r {} -g -w 5 -x 120 -y 119",
+            super::rules::server(1, at)
+        )),
         open(&flows[750..]),
         listing,
         show(at),
@@ -100,8 +104,18 @@ fn edits_of_limits() -> Scenario {
     let server = super::rules::server(1, at);
     let mut steps = vec![Step::Restore(service(at, "-s rr", &[1, 1, 1]))];
     let limits = [
-        "-x 60 -y 20", "-x 61 -y 20", "-x 90 -y 20", "-x 90 -y 70", "-x 100 -y 99", "-x 130",
-        "-x 120", "-x 50 -y 10", "-x 0", "-x 500 -y 490", "-x 400 -y 1", "-x 10",
+        "-x 60 -y 20",
+        "-x 61 -y 20",
+        "-x 90 -y 20",
+        "-x 90 -y 70",
+        "-x 100 -y 99",
+        "-x 130",
+        "-x 120",
+        "-x 50 -y 10",
+        "-x 0",
+        "-x 500 -y 490",
+        "-x 400 -y 1",
+        "-x 10",
     ];
     let mut flows = (0..).map(|number| tcp(number, at));
     for limits in limits {
