@@ -83,6 +83,9 @@ fn do_everything(frame: &[u8], headers: Headers) {
     }
     if let Some(quote) = icmp::quoted(frame, &headers) {
         translate(frame, headers, &quote, same);
+        if let Some((_, begin)) = tunnel::quoted(frame, &quote) {
+            assert!(quote.l4 <= begin && begin < quote.end);
+        }
         if let Some(inside) = icmp::tunnelled(frame, &quote) {
             translate(frame, headers, &inside, V4);
             translate(frame, headers, &inside, V6);

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use crate::checksum::{Partial, Sum, complete};
 use crate::parse::{Extent, ipv4, ipv6};
-use crate::wire::{ethernet, gre, gue, protocol};
+use crate::wire::{ethernet, gre, gue, protocol, udp};
 use crate::{Family, Fragment, Headers};
 
 /// The inner packet of an IPIP or GRE packet that has come to us: where it begins and ends in `ip`,
@@ -37,18 +37,10 @@ pub fn decapsulate(ip: &[u8]) -> Option<Range<usize>> {
 /// [`partial`](crate::checksum::partial). `None`, and no change, when it is not variant 0, is a
 /// control message, has options that we do not know, or is malformed.
 pub fn decapsulate_gue(payload: &mut [u8]) -> Option<Range<usize>> {
-    let header = gue::Header::at(payload, 0)?;
-    if header.variant() != 0 || header.is_control() {
-        return None;
-    }
-    let family = match header.protocol() {
-        protocol::IPIP => Family::V4,
-        protocol::IPV6 => Family::V6,
-        _ => return None,
-    };
-    let begin = gue::LEN + header.options_len();
+    let (family, begin) = gue_header(payload, 0)?;
+    let flags = gue::Header::at(payload, 0)?.flags();
     let options = payload.get(gue::LEN..begin)?;
-    let remote = match header.flags() {
+    let remote = match flags {
         0 => None,
         gue::PRIVATE => remote_checksum(options)?,
         _ => return None,
@@ -63,6 +55,57 @@ pub fn decapsulate_gue(payload: &mut [u8]) -> Option<Range<usize>> {
         complete(payload, Partial { start, offset: field - start }, inner.end);
     }
     Some(inner.l3..inner.end)
+}
+
+/// Where the inner packet begins, and its family, in a tunnel packet of ours that an ICMP error quotes
+/// and [`quoted`](crate::icmp::quoted) has found: of IPIP, GUE to any port, and GRE. A quote is cut
+/// and has been changed on its way, so no length and no checksum is looked at; `None` when it ends
+/// before the inner packet begins, when it is a later fragment, or is no tunnel packet of ours.
+///
+/// Whether the UDP port is the server's, see `destination_port`, is for the caller to know.
+pub fn quoted(frame: &[u8], quote: &Headers) -> Option<(Family, usize)> {
+    if quote.is_later_fragment() {
+        return None;
+    }
+    let bytes = frame.get(..quote.end)?;
+    let (family, begin) = match quote.protocol {
+        protocol::IPIP => (Family::V4, quote.l4),
+        protocol::IPV6 => (Family::V6, quote.l4),
+        protocol::UDP => gue_header(bytes, quote.l4 + udp::LEN)?,
+        protocol::GRE => gre_header(bytes, quote.l4)?,
+        _ => return None,
+    };
+    (begin < quote.end).then_some((family, begin))
+}
+
+/// Family and begin of the packet behind the GUE header at `at`.
+fn gue_header(bytes: &[u8], at: usize) -> Option<(Family, usize)> {
+    let header = gue::Header::at(bytes, at)?;
+    if header.variant() != 0 || header.is_control() {
+        return None;
+    }
+    let family = match header.protocol() {
+        protocol::IPIP => Family::V4,
+        protocol::IPV6 => Family::V6,
+        _ => return None,
+    };
+    Some((family, at + gue::LEN + header.options_len()))
+}
+
+/// Family and begin of the packet behind the GRE header at `at`.
+fn gre_header(bytes: &[u8], at: usize) -> Option<(Family, usize)> {
+    let header = gre::Header::at(bytes, at)?;
+    let flags = header.flags();
+    if flags & (gre::MUST_BE_ZERO | gre::VERSION) != 0 {
+        return None;
+    }
+    let family = match header.protocol() {
+        ethernet::IPV4 => Family::V4,
+        ethernet::IPV6 => Family::V6,
+        _ => return None,
+    };
+    let checksum = if flags & gre::CHECKSUM != 0 { gre::CHECKSUM_LEN } else { 0 };
+    Some((family, at + gre::LEN + checksum))
 }
 
 /// Start and field of a remote checksum, in the options that begin with private flags. `Some(None)`
@@ -81,22 +124,10 @@ fn remote_checksum(options: &[u8]) -> Option<Option<(usize, usize)>> {
 
 /// The packet behind the GRE header at `at`, of a GRE packet that ends with `bytes`.
 fn behind_gre(bytes: &[u8], at: usize) -> Option<Headers> {
-    let header = gre::Header::at(bytes, at)?;
-    let flags = header.flags();
-    if flags & (gre::MUST_BE_ZERO | gre::VERSION) != 0 {
+    let (family, begin) = gre_header(bytes, at)?;
+    let summed = gre::Header::at(bytes, at)?.flags() & gre::CHECKSUM != 0;
+    if summed && Sum::default().bytes(bytes.get(at..)?).checksum() != 0 {
         return None;
-    }
-    let family = match header.protocol() {
-        ethernet::IPV4 => Family::V4,
-        ethernet::IPV6 => Family::V6,
-        _ => return None,
-    };
-    let mut begin = at + gre::LEN;
-    if flags & gre::CHECKSUM != 0 {
-        begin += gre::CHECKSUM_LEN;
-        if Sum::default().bytes(bytes.get(at..)?).checksum() != 0 {
-            return None;
-        }
     }
     packet(bytes, begin, family)
 }

@@ -39,7 +39,7 @@ mod gre;
 mod gue;
 mod outer;
 
-pub use decapsulate::{decapsulate, decapsulate_gue};
+pub use decapsulate::{decapsulate, decapsulate_gue, quoted};
 pub use gue::SourcePorts;
 pub use outer::Outer;
 

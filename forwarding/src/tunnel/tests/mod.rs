@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::tests::frames::{Spec, Transport, specs};
 use crate::tests::oracle;
-use crate::{checksum, parse};
+use crate::{Fragment, checksum, parse};
 
 mod exact;
 mod gre;
@@ -123,6 +123,25 @@ proptest! {
         assert_checksums(&frame, &made.headers, tunnel_type(index));
         let out = unwrap(&frame, &made.headers, tunnel_type(index));
         prop_assert_eq!(out, Some(inner(&spec)));
+    }
+
+    #[test]
+    fn the_inner_packet_is_found_in_a_quote_that_reaches_it_and_in_no_shorter_one(
+        spec in specs().prop_map(tcp_or_udp),
+        v6: bool,
+        index in 0..KINDS,
+        cut in 0usize..60,
+    ) {
+        let outer = if v6 { SERVER_V6 } else { SERVER_V4 };
+        let (frame, made) = wrap(&left_to_hardware(&spec), tunnel_type(index), &outer);
+        let inner = made.headers.end - inner(&spec).len();
+        let quote = Headers { end: (made.headers.l4 + cut).min(made.headers.end), ..made.headers };
+        let family = if spec.source.is_ipv4() { Family::V4 } else { Family::V6 };
+        let expected = (quote.end > inner).then_some((family, inner));
+        prop_assert_eq!(quoted(&frame, &quote), expected);
+        prop_assert_eq!(quoted(&frame[..quote.end], &quote), expected);
+        let later = Headers { fragment: Fragment::Later { id: 1 }, ..quote };
+        prop_assert_eq!(quoted(&frame, &later), None);
     }
 
     #[test]
