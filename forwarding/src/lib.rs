@@ -8,6 +8,7 @@
 pub mod checksum;
 pub mod direct;
 pub mod fragment;
+pub mod helpers;
 pub mod icmp;
 pub mod nat;
 pub mod tunnel;

@@ -5,9 +5,12 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bench;
 pub mod demo;
 pub mod http;
+pub mod kernel_host;
 pub mod lab;
+pub mod parity;
 pub mod ping;
 pub mod programs;
 pub mod running;

@@ -269,7 +269,10 @@ fn prepare_server(server: &Host, kind: Kind) -> Result<()> {
             for (destination, gateway) in ["0.0.0.0/0", "::/0"].iter().zip(DIRECTOR_INSIDE) {
                 server.route(destination, &gateway.to_string())?;
             }
-            Ok(())
+            // IPv6 has no `send_redirects`: while no director runs, the kernel there forwards what
+            // a server still sends and tells it of the shorter way. A server that believed it would
+            // answer past the next director until the exception expires.
+            server.sysctl("net.ipv6.conf.eth0.accept_redirects", "0")
         }
         Kind::Direct | Kind::Tunnel => {
             set(

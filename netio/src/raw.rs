@@ -5,7 +5,15 @@
 
 use std::io;
 use std::net::UdpSocket;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+
+use crate::sockopt;
+
+/// Room for packets that have not been read, in bytes as the kernel counts them (it doubles the
+/// number, and books about 2300 for a packet of 1500). A TCP sender may have 6 MiB under way
+/// (`net.ipv4.tcp_rmem`), which all arrive while the reader waits for its turn; the default of
+/// 208 KiB holds 90 packets.
+const RECEIVE_BUFFER: i32 = 8 << 20;
 
 /// Which IP carries the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,5 +46,10 @@ pub fn open(family: RawFamily, protocol: u8) -> io::Result<UdpSocket> {
     }
     // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    let buffer = |option| sockopt::set(fd.as_fd(), libc::SOL_SOCKET, option, RECEIVE_BUFFER);
+    if buffer(libc::SO_RCVBUFFORCE).is_err() {
+        // Without CAP_NET_ADMIN: as far as net.core.rmem_max allows.
+        let _ = buffer(libc::SO_RCVBUF);
+    }
     Ok(fd.into())
 }

@@ -96,9 +96,14 @@ impl Server {
     }
 
     /// Sets the connection thresholds; `upper` 0 = no limit, `lower` 0 = three quarters of `upper`.
+    ///
+    /// As in the kernel, a raised upper threshold (or none) frees an overloaded server at once,
+    /// and any other change counts from the next connection on that comes or goes.
     pub fn set_thresholds(&self, upper: u32, lower: u32) {
-        self.thresholds.store(join(upper, lower), SeqCst);
-        self.review_overload();
+        let before = split(self.thresholds.swap(join(upper, lower), SeqCst)).0;
+        if upper == 0 || upper > before {
+            self.overloaded.store(false, SeqCst);
+        }
     }
 
     /// Upper connection threshold; 0 = none.

@@ -46,8 +46,8 @@ pub(crate) fn load(server: &Server, active: u32, inactive: u32) {
 
 /// Overloads a server by an upper threshold that its load has reached.
 pub(crate) fn overload(server: &Server) {
-    server.connection_opened();
     server.set_thresholds(1, 0);
+    server.connection_opened();
     assert!(server.is_overloaded());
 }
 

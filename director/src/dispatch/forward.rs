@@ -141,6 +141,8 @@ impl Dispatcher {
         let written = icmp::error(&mut reply, packet.bytes(), headers, partial, source, error);
         match written {
             Some(headers) => {
+                icmp::number(reply.bytes_mut(), &headers, self.next_id);
+                self.next_id = self.next_id.wrapping_add(1);
                 self.replied = Some((reply.len(), headers));
                 Stop::Answer(reason)
             }

@@ -21,6 +21,7 @@ pub mod connection;
 pub mod connections;
 pub mod counters;
 pub mod fragments;
+pub mod sctp;
 pub mod service;
 pub mod state;
 pub mod tcp;
@@ -32,6 +33,8 @@ mod icmp;
 mod limiter;
 mod persistence;
 mod schedule;
+#[cfg(test)]
+mod tcp_cells;
 #[cfg(test)]
 mod tests;
 mod tunnel_errors;

@@ -42,6 +42,8 @@ pub enum Error {
 /// packet to a broadcast or multicast address (unless it is too big and IPv6); nor when `reply` has
 /// no room, or `source` is of the other family.
 ///
+/// Over IPv4 its identification is 0: [`number`] writes one.
+///
 /// `headers` may also be those of a packet within `frame`, as [`quoted`](fn@super::quoted) and
 /// [`tunnelled`](super::tunnelled) return them: the error is then about that packet, and goes to
 /// its sender (the MAC addresses are not its own, and are for the director to set).
@@ -79,7 +81,7 @@ pub fn error(
         source_port: 0,
         destination_port: 0,
         ttl: TTL,
-        dont_fragment: true,
+        dont_fragment: headers.family == Family::V6,
         fragment: Fragment::Whole,
         tcp_flags: 0,
         ..*headers
@@ -96,6 +98,17 @@ pub fn error(
     write_network(bytes, &headers_of_reply)?;
     write_message(bytes, &headers_of_reply, error)?;
     Some(headers_of_reply)
+}
+
+/// Writes the identification of an IPv4 error that [`error`](fn@error) has written; those of
+/// IPv6 have none.
+pub fn number(reply: &mut [u8], headers: &Headers, id: u16) {
+    if headers.family == Family::V4
+        && let Some(mut header) = ipv4::Header::at_mut(reply, headers.l3)
+    {
+        header.set_identification(id);
+        header.fill_checksum();
+    }
 }
 
 /// RFC 1122 section 3.2.2, RFC 4443 section 2.4 e: when an error must not be sent.
@@ -173,8 +186,8 @@ fn write_network(reply: &mut [u8], headers: &Headers) -> Option<()> {
             header.clear();
             header.set_traffic_class(INTERNETWORK_CONTROL);
             header.set_total_length(headers.ip_len() as u16);
-            // An identification is needed only where fragmentation is allowed (RFC 6864).
-            header.set_flags_and_offset(ipv4::DONT_FRAGMENT);
+            // May be fragmented, as the kernel's errors may: who sends it numbers it.
+            header.set_flags_and_offset(0);
             header.set_ttl(headers.ttl);
             header.set_protocol(headers.protocol);
             header.set_source(source);

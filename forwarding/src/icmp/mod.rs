@@ -16,6 +16,6 @@ mod error;
 mod quoted;
 mod translate;
 
-pub use error::{Error, error};
+pub use error::{Error, error, number};
 pub use quoted::{quoted, tunnelled};
 pub use translate::{Translation, translate};

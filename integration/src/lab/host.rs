@@ -225,6 +225,17 @@ impl Host {
         self.on_interface(interface, async |handle, index| link::set_up(&handle, index, up).await)
     }
 
+    /// Removes an interface, and with it the other end of its cable.
+    ///
+    /// # Errors
+    /// When there is no such interface.
+    pub fn remove_interface(&self, interface: &str) -> Result<()> {
+        self.on_interface(interface, async |handle, index| {
+            handle.link().del(index).execute().await?;
+            Ok(())
+        })
+    }
+
     /// Switches an offload of an interface, as `ethtool -K` does. With
     /// [`TxChecksum`](netio::ethtool::Offload::TxChecksum) off the host sends complete checksums;
     /// on, as it is at first, only the pseudo-header's.

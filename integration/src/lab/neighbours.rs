@@ -24,7 +24,9 @@ impl Host {
         });
         let macs = entry.iter().flat_map(|entry| &entry.attributes);
         Ok(macs.into_iter().find_map(|attribute| match attribute {
-            NeighbourAttribute::LinkLayerAddress(bytes) => bytes.as_slice().try_into().ok().map(Mac),
+            NeighbourAttribute::LinkLayerAddress(bytes) => {
+                bytes.as_slice().try_into().ok().map(Mac)
+            }
             _ => None,
         }))
     }
@@ -51,9 +53,8 @@ impl Host {
             let index = netlink::index(interface)?;
             netlink::request(async |handle| {
                 let all = handle.neighbours().get().execute();
-                let of_it = all.try_filter(|entry| {
-                    std::future::ready(entry.header.ifindex == index)
-                });
+                let of_it =
+                    all.try_filter(|entry| std::future::ready(entry.header.ifindex == index));
                 of_it.try_collect().await.context("list neighbours")
             })
         })?

@@ -60,6 +60,12 @@ impl Bed {
         self.director = Director::start(lab, host, config).unwrap();
     }
 
+    /// Has the servers serve the web on another port too.
+    pub(crate) fn serve(&self, port: u16) {
+        let program = programs::path("switchyard-lab").unwrap();
+        let _ = self.topology.start_web(&program, port, 200).unwrap();
+    }
+
     /// Fetches from the client.
     pub(crate) fn fetch(&self, vip: IpAddr, port: u16, count: u64) -> Tally {
         fetch(&self.topology, vip, port, count)
@@ -71,7 +77,8 @@ impl Bed {
         for vip in VIPS {
             let tally = self.fetch(vip, 80, count);
             let servers: u64 = (1..=3).map(|number| of(&tally, number)).sum();
-            assert_eq!((servers, tally.failed()), (count, 0), "{vip}: {tally:?}");
+            let fates = || self.director.status().map(|status| status.verdicts);
+            assert_eq!((servers, tally.failed()), (count, 0), "{vip}: {tally:?}, {:?}", fates());
         }
     }
 }
@@ -107,7 +114,8 @@ pub(crate) fn web(kind: Kind, scheduler: &str, weights: &[u32]) -> String {
     VIPS.map(|vip| service(kind, vip, 80, scheduler, "", weights)).concat()
 }
 
-/// One service over the first servers, the same port there. `more` are further lines of it.
+/// One service over the first servers, the same port there: with NAT, two services that lead to one
+/// port of a server would make one connection of two that have the same client port. `more` are further lines of it.
 pub(crate) fn service(
     kind: Kind,
     vip: IpAddr,
@@ -127,7 +135,7 @@ pub(crate) fn service(
          forwarding = \"{forwarding}\"\n{more}\n"
     );
     for (number, weight) in (1..).zip(weights) {
-        let address = SocketAddr::new(server_addresses(number)[usize::from(vip.is_ipv6())], 80);
+        let address = SocketAddr::new(server_addresses(number)[usize::from(vip.is_ipv6())], port);
         // Writing to a string cannot fail.
         let _ = write!(
             text,

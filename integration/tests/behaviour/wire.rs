@@ -96,7 +96,8 @@ pub(crate) fn tcp(
     let mut frame = vec![0; ETHERNET + ip_len + TCP];
     frame[..6].copy_from_slice(&to);
     frame[6..12].copy_from_slice(&from);
-    let (protocol, ethertype) = (IpNextHeaderProtocols::Tcp, if vip.is_ipv4() { 0x0800_u16 } else { 0x86dd });
+    let (protocol, ethertype) =
+        (IpNextHeaderProtocols::Tcp, if vip.is_ipv4() { 0x0800_u16 } else { 0x86dd });
     frame[12..14].copy_from_slice(&ethertype.to_be_bytes());
     let fill = |segment: &mut MutableTcpPacket<'_>| {
         segment.set_source(client_port);
@@ -119,7 +120,8 @@ pub(crate) fn tcp(
             packet.set_destination(destination);
             let mut segment = MutableTcpPacket::new(packet.payload_mut()).unwrap();
             fill(&mut segment);
-            let sum = pnet::packet::tcp::ipv4_checksum(&segment.to_immutable(), &source, &destination);
+            let sum =
+                pnet::packet::tcp::ipv4_checksum(&segment.to_immutable(), &source, &destination);
             segment.set_checksum(sum);
             let sum = pnet::packet::ipv4::checksum(&packet.to_immutable());
             packet.set_checksum(sum);
@@ -134,7 +136,8 @@ pub(crate) fn tcp(
             packet.set_destination(destination);
             let mut segment = MutableTcpPacket::new(packet.payload_mut()).unwrap();
             fill(&mut segment);
-            let sum = pnet::packet::tcp::ipv6_checksum(&segment.to_immutable(), &source, &destination);
+            let sum =
+                pnet::packet::tcp::ipv6_checksum(&segment.to_immutable(), &source, &destination);
             segment.set_checksum(sum);
         }
         _ => unreachable!("both are of the VIP's family"),

@@ -11,8 +11,9 @@ use crate::{Frame, OpenError, Pool, Port, PortCounters};
 /// Wakeups in a row that free no place in the TX ring, after which we stop asking.
 const PATIENCE: u32 = 8;
 
-/// How many calls of `flush` there are between looks at whether the interface still exists.
-const FLUSHES_PER_CHECK: u32 = 256;
+/// How many calls of `flush` there are between looks at whether the interface still exists: poll(2)
+/// does not tell. An idle worker flushes ten times a second, and must not sit there for long.
+const FLUSHES_PER_CHECK: u32 = 16;
 
 /// One queue of one interface over AF_XDP.
 ///

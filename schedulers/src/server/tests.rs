@@ -42,16 +42,19 @@ fn without_a_lower_threshold_three_quarters_count() {
 }
 
 #[test]
-fn an_edit_of_the_thresholds_takes_hold_at_once() {
+fn a_raised_threshold_frees_a_server_at_once_and_a_lowered_one_waits_for_a_connection() {
     let server = server(1);
     open(&server, 5);
     server.set_thresholds(5, 0);
+    assert!(!server.is_overloaded(), "nobody has come since");
+    open(&server, 1);
     assert!(server.is_overloaded());
-    server.set_thresholds(6, 0);
-    assert!(server.is_overloaded(), "between the thresholds the flag stays");
-    server.set_thresholds(7, 0);
-    assert!(!server.is_overloaded());
-    server.set_thresholds(1, 1);
+    server.set_thresholds(5, 5);
+    server.set_thresholds(4, 0);
+    assert!(server.is_overloaded(), "only raising frees");
+    server.set_thresholds(7, 1);
+    assert!(!server.is_overloaded(), "also between the thresholds");
+    open(&server, 1);
     assert!(server.is_overloaded());
     server.set_thresholds(0, 0);
     assert!(!server.is_overloaded());

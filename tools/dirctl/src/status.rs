@@ -36,7 +36,11 @@ pub fn text(status: &Status, paint: Paint) -> String {
         lines.push(String::new());
         lines.push(paint.heading("Warnings"));
         for warning in &status.warnings {
-            lines.push(paint.warning(&format!("  {}", clean(warning))));
+            // A refused file is a list of problems: each stays on lines of its own.
+            for (number, line) in warning.lines().enumerate() {
+                let indent = if number == 0 { "  " } else { "    " };
+                lines.push(paint.warning(&format!("{indent}{}", clean(line))));
+            }
         }
     }
     lines.join("\n") + "\n"
@@ -145,7 +149,7 @@ mod tests {
                 verdict("ttl_exceeded", "TTL ran out", 3),
                 verdict("forwarded", "sent to a real server", 123_000),
             ],
-            warnings: vec!["reload failed: line 3\u{1b}[2J".to_owned()],
+            warnings: vec!["reload failed: line 3\u{1b}[2J\nand line 4".to_owned()],
         }
     }
 
@@ -167,6 +171,7 @@ Packets since start, by what became of them
 
 Warnings
   reload failed: line 3 [2J
+    and line 4
 ";
         assert_eq!(text(&status(), Paint::default()), expected);
     }

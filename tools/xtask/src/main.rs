@@ -1,4 +1,4 @@
-//! The developer's commands behind `cargo xtask`: demo, test, bench.
+//! The developer's commands behind `cargo xtask`: demo, test, parity, bench.
 //!
 //! Knows cargo, packages and privileges. Must not know the product: what the demo shows and the
 //! tests try is in `integration/`.
@@ -36,7 +36,7 @@ enum Task {
         #[arg(last = true)]
         arguments: Vec<String>,
     },
-    /// Run the test suites: lint, unit, lab; all of them without a name
+    /// Run the test suites: lint, unit, lab, parity; all of them without a name
     ///
     /// Installs the Debian packages that a suite needs, and says so before. The lab needs root (it
     /// asks sudo when you are not root). Exit code 0 only when every test of every suite passed.
@@ -46,6 +46,21 @@ enum Task {
         /// A subset in under three minutes, for every save
         #[arg(long)]
         quick: bool,
+    },
+    /// See what Switchyard and the kernel's IPVS each make of the same packets, side by side
+    ///
+    /// Installs the Debian packages that it needs (`user-mode-linux`, `ipvsadm`), and says so
+    /// before. Needs root (it asks sudo when you are not root). Exit code 0 only when nothing
+    /// differs.
+    Parity {
+        /// Names of scenarios; without one, and with --list, prints all there are
+        scenarios: Vec<String>,
+        /// Print the scenarios' names and what they show
+        #[arg(long)]
+        list: bool,
+        /// Print the verdict only
+        #[arg(long, short)]
+        quiet: bool,
     },
     /// Measure nanoseconds per packet of the pipeline
     Bench {
@@ -59,6 +74,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().task {
         Task::Demo { arguments } => demo(&arguments),
         Task::Test { suites, quick } => suites::run(&suites, quick),
+        Task::Parity { scenarios, list, quiet } => parity(&scenarios, list, quiet),
         Task::Bench { json } => bench(json),
     };
     match outcome {
@@ -76,6 +92,20 @@ fn demo(arguments: &[String]) -> Result<bool> {
     let programs = cargo::build_programs()?;
     let mut command = privilege::as_root(&programs.join("demo"), "the demo")?;
     Ok(command.args(arguments).status()?.success())
+}
+
+fn parity(scenarios: &[String], list: bool, quiet: bool) -> Result<bool> {
+    let programs = cargo::build_programs()?;
+    let program = programs.join("parity");
+    if list || scenarios.is_empty() {
+        return Ok(std::process::Command::new(program).arg("--list").status()?.success());
+    }
+    packages::install(&packages::PARITY)?;
+    let mut command = privilege::as_root(&program, "the comparison")?;
+    if quiet {
+        command.arg("--quiet");
+    }
+    Ok(command.args(scenarios).status()?.success())
 }
 
 fn bench(json: bool) -> Result<bool> {

@@ -1,4 +1,5 @@
-//! Debian packages that the lab tests use as real clients and servers.
+//! Debian packages that the lab tests use as real clients and servers, and the parity tests as a
+//! real kernel.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,7 +9,10 @@ use anyhow::{Context, Result, bail};
 use crate::privilege;
 
 /// A program that a test runs and the package that brings it.
-const NEEDED: [(&str, &str); 8] = [
+type Needed = (&'static str, &'static str);
+
+/// What the lab suite runs.
+pub(crate) const LAB: [Needed; 8] = [
     ("nginx", "nginx-light"),
     ("curl", "curl"),
     ("wrk", "wrk"),
@@ -19,6 +23,14 @@ const NEEDED: [(&str, &str); 8] = [
     ("ping", "iputils-ping"),
 ];
 
+/// What the parity suite runs: a Linux kernel as a program, and what is started in it.
+pub(crate) const PARITY: [Needed; 4] = [
+    ("linux.uml", "user-mode-linux"),
+    ("ipvsadm", "ipvsadm"),
+    ("modprobe", "kmod"),
+    ("ip", "iproute2"),
+];
+
 /// Services that a package would start on installation are not to run on the developer's
 /// machine: this file tells Debian so. It is taken away again if it is ours.
 const POLICY: &str = "/usr/sbin/policy-rc.d";
@@ -27,8 +39,8 @@ const POLICY: &str = "/usr/sbin/policy-rc.d";
 ///
 /// # Errors
 /// When it cannot be installed; says how to do it by hand.
-pub(crate) fn install() -> Result<()> {
-    let missing: Vec<&str> = NEEDED
+pub(crate) fn install(needed: &[Needed]) -> Result<()> {
+    let missing: Vec<&str> = needed
         .iter()
         .filter(|(program, _)| !is_present(program))
         .map(|&(_, package)| package)
@@ -38,9 +50,9 @@ pub(crate) fn install() -> Result<()> {
     }
     let list = missing.join(" ");
     if !is_present("apt-get") {
-        bail!("the lab tests need these programs, and this is no Debian: install {list}");
+        bail!("the tests need these programs, and this is no Debian: install {list}");
     }
-    eprintln!("the lab tests need Debian packages that are not here; installing: {list}");
+    eprintln!("the tests need Debian packages that are not here; installing: {list}");
     let script = format!(
         "set -e; export DEBIAN_FRONTEND=noninteractive; \
          if [ ! -e {POLICY} ]; then \

@@ -20,16 +20,22 @@ pub(crate) enum Suite {
     Unit,
     /// End to end in network namespaces, with real clients and servers (root)
     Lab,
+    /// Switchyard next to the real kernel IPVS, packet by packet (root)
+    Parity,
 }
 
+/// The test program that is a suite of its own.
+const PARITY: &str = "parity";
+
 impl Suite {
-    const ALL: [Suite; 3] = [Suite::Lint, Suite::Unit, Suite::Lab];
+    const ALL: [Suite; 4] = [Suite::Lint, Suite::Unit, Suite::Lab, Suite::Parity];
 
     fn name(self) -> &'static str {
         match self {
             Suite::Lint => "lint",
             Suite::Unit => "unit",
             Suite::Lab => "lab",
+            Suite::Parity => "parity",
         }
     }
 }
@@ -71,6 +77,7 @@ pub(crate) fn run(suites: &[Suite], quick: bool) -> Result<bool> {
             Suite::Lint => lint()?,
             Suite::Unit => unit(quick)?,
             Suite::Lab => lab(quick)?,
+            Suite::Parity => parity(quick)?,
         };
         good &= tally.failed == 0 && tally.passed > 0;
         let line = format!("{}: {} passed, {} failed", suite.name(), tally.passed, tally.failed);
@@ -154,16 +161,29 @@ fn unit(quick: bool) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Runs the test programs of `integration/` as root. `quick` runs those tests only whose names
-/// say so.
+/// Runs the test programs of `integration/` as root.
 fn lab(quick: bool) -> Result<Tally> {
-    packages::install()?;
+    packages::install(&packages::LAB)?;
     build_programs()?;
-    let programs = test_programs(&["--release", "--package", "integration", "--test", "*"])?;
+    let mut programs = test_programs(&["--release", "--package", "integration", "--test", "*"])?;
+    programs.retain(|(name, _)| name != PARITY);
+    as_root(&programs, quick)
+}
+
+/// Runs the comparison with the kernel's IPVS.
+fn parity(quick: bool) -> Result<Tally> {
+    packages::install(&packages::PARITY)?;
+    build_programs()?;
+    as_root(&test_programs(&["--release", "--package", "integration", "--test", PARITY])?, quick)
+}
+
+/// Runs test programs one after the other, one test at a time. `quick` runs those tests only
+/// whose names say so.
+fn as_root(programs: &[(String, PathBuf)], quick: bool) -> Result<Tally> {
     let mut tally = Tally::default();
     for (name, program) in programs {
         eprintln!("-- {name}");
-        let mut command = privilege::as_root(Path::new(&program), "the lab")?;
+        let mut command = privilege::as_root(program, "the lab")?;
         command.args(["--test-threads", "1"]);
         if quick {
             command.arg("quick");

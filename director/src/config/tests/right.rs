@@ -3,9 +3,7 @@
 use super::parse;
 use crate::config::{Config, Io, Mode};
 use crate::control::DEFAULT_SOCKET;
-use crate::control::api::{
-    Forwarding, Persistence, Protocol, ServiceKey, Timeouts, Tunnel,
-};
+use crate::control::api::{Forwarding, Persistence, Protocol, ServiceKey, Timeouts, Tunnel};
 
 const SAMPLE: &str = include_str!("../../../../examples/switchyard.toml");
 const PAGE: &str = include_str!("../../../../docs/configuration.md");

@@ -154,6 +154,9 @@ mod tests {
         refusals.add(Step::Copy, &anyhow::anyhow!("forbidden"));
         refusals.add(Step::Generic, &anyhow::anyhow!("forbidden"));
         refusals.add(Step::Packet, &anyhow::anyhow!("busy"));
-        assert_eq!(refusals.joined("; "), "AF_XDP copy, AF_XDP generic: forbidden; AF_PACKET: busy");
+        assert_eq!(
+            refusals.joined("; "),
+            "AF_XDP copy, AF_XDP generic: forbidden; AF_PACKET: busy"
+        );
     }
 }

@@ -173,3 +173,16 @@ fn a_reply_without_room_is_not_begun() {
     assert!(error(&mut reply, &frame, &headers, None, V6, about).is_none(), "other family");
     assert!(error(&mut reply, &frame, &headers, None, V4, about).is_some());
 }
+
+#[test]
+fn an_error_may_be_fragmented_and_bears_the_number_it_is_given() {
+    let spec = Spec::new(Transport::Tcp, "198.51.100.7:4000", "192.0.2.10:80");
+    let frame = spec.build();
+    let mut bytes = reply_to(&frame, None, Error::PortUnreachable).unwrap();
+    let headers = parse(&bytes).unwrap();
+    assert!(!headers.dont_fragment, "the kernel's ICMP errors leave the bit out");
+    number(&mut bytes, &headers, 0x1234);
+    let header = ipv4::Header::at(&bytes, headers.l3).unwrap();
+    assert_eq!((header.identification(), header.flags_and_offset()), (0x1234, 0));
+    parse(&bytes).expect("the header's checksum is right again");
+}

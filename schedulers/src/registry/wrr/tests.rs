@@ -161,10 +161,9 @@ proptest! {
         for mask in overloads {
             let overloaded: Vec<bool> = (0..list.len()).map(|i| mask >> i & 1 == 1).collect();
             for (server, &wanted) in list.iter().zip(&overloaded) {
-                if server.inactive() == 0 {
-                    server.connection_opened();
-                }
                 server.set_thresholds(u32::from(wanted), 0);
+                // A limit counts from the next connection on.
+                server.connection_opened();
             }
             let chosen = scheduler.choose(&list, &key, Duration::ZERO);
             prop_assert_eq!(chosen, model.choose(&weights, &overloaded));

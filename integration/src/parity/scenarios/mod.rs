@@ -1,0 +1,27 @@
+//! The scenarios that are compared, by name.
+
+mod clients;
+mod hashing;
+mod packets;
+mod rules;
+mod schedulers;
+mod states;
+
+use std::time::Duration;
+
+use super::step::{Scenario, Step};
+
+/// All of them.
+pub fn all() -> Vec<Scenario> {
+    [schedulers::all(), hashing::all(), packets::all(), states::all()].concat()
+}
+
+/// The one called `name`.
+pub fn find(name: &str) -> Option<Scenario> {
+    all().into_iter().find(|scenario| scenario.name == name)
+}
+
+/// Waits until the kernel's counters show all packets: it adds them up every two seconds.
+fn settle() -> Step {
+    Step::Wait(Duration::from_millis(2500))
+}

@@ -1,0 +1,171 @@
+//! Both directors in one lab, set up alike, and the operator's commands to both.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use netio::ethtool::Offload;
+
+use super::place;
+use super::world::World;
+use crate::kernel_host::{Answer, KernelHost};
+use crate::lab::{Host, Lab, Link};
+use crate::programs;
+use crate::running::Director;
+use crate::topology::{VIP_V4, VIP_V6};
+
+/// Settings of both: they route for the servers, on one segment, and answer as often as they are
+/// asked (limits of ICMP count in real time, and are no part of a comparison).
+const SETTINGS: [(&str, &str); 9] = [
+    ("net.ipv4.ip_forward", "1"),
+    ("net.ipv4.conf.all.rp_filter", "0"),
+    ("net.ipv4.conf.default.rp_filter", "0"),
+    ("net.ipv4.conf.all.send_redirects", "0"),
+    ("net.ipv4.conf.default.send_redirects", "0"),
+    ("net.ipv6.conf.all.forwarding", "1"),
+    ("net.ipv4.icmp_ratelimit", "0"),
+    ("net.ipv6.icmp.ratelimit", "0"),
+    // What the kernel sends itself over IPv6 bears a random flow label otherwise.
+    ("net.ipv6.auto_flowlabels", "0"),
+];
+
+/// Bytes of rules for the guest at a time: its console takes no long lines.
+const RULES_AT_A_TIME: usize = 2000;
+
+/// The two sides of a comparison.
+pub(super) struct Stage {
+    // In the order in which they are to end: the lab last.
+    pub(super) kernel: KernelHost,
+    pub(super) worlds: [World; 2],
+    ours: Director,
+    our_host: Host,
+    lab: Lab,
+    files: u32,
+}
+
+impl Stage {
+    /// Builds both, without any service but the sentinel.
+    pub(super) fn build(name: &str) -> Result<Stage> {
+        let lab = Lab::new(&format!("parity-{name}"))?;
+        let world = lab.host("world")?;
+        world.sysctl("net.ipv6.conf.default.disable_ipv6", "1")?;
+        let (theirs, ours) = (lab.host("kernel")?, lab.host("ours")?);
+        let segments = [lab.segment("theirs")?, lab.segment("wire")?];
+        for (segment, interface) in segments.iter().zip(["eth0", "eth1"]) {
+            lab.connect(&world, segment, interface, &[])?;
+        }
+        lab.connect(&theirs, &segments[0], "eth0", &[])?;
+        lab.connect_with(&ours, &segments[1], &Link::new("eth0").addresses(&place::DIRECTOR)?)?;
+
+        let kernel = set_up_kernel(&lab, &theirs).context("set up the kernel's side")?;
+        let director = set_up_ours(&lab, &ours).context("set up Switchyard's side")?;
+        let worlds = [
+            World::open(&world, "eth0", theirs.mac("eth0")?)?,
+            World::open(&world, "eth1", ours.mac("eth0")?)?,
+        ];
+        let mut stage = Stage { kernel, worlds, ours: director, our_host: ours, lab, files: 0 };
+        let server = crate::topology::server_addresses(place::SENTINEL_SERVER)[0];
+        let sentinel = [
+            format!("-A -u {} -s rr", place::SENTINEL),
+            format!("-a -u {} -r {server} -g", place::SENTINEL),
+        ];
+        for answer in stage.restore(&sentinel)? {
+            ensure!(answer.code == 0, "the sentinel service is refused: {}", answer.output);
+        }
+        for world in &mut stage.worlds {
+            world.exchange(&[], 0).context("the sentinel does not arrive")?;
+        }
+        Ok(stage)
+    }
+
+    /// The directors' names, for reports.
+    pub(super) fn names(&self) -> [String; 2] {
+        [format!("kernel {}", self.kernel.release()), "Switchyard".to_owned()]
+    }
+
+    /// An `ipvsadm` command to both.
+    pub(super) fn ipvsadm(&mut self, arguments: &str) -> Result<[Answer; 2]> {
+        let theirs = self.kernel.run(&format!("ipvsadm {arguments}"))?;
+        Ok([theirs, self.our_ipvsadm(&format!("\"$0\" {arguments}"))?])
+    }
+
+    /// Rules to both, by `ipvsadm -R`.
+    pub(super) fn restore(&mut self, rules: &[String]) -> Result<[Answer; 2]> {
+        let mut theirs = Answer { output: String::new(), code: 0 };
+        let mut part = String::new();
+        for (index, rule) in rules.iter().enumerate() {
+            part.push_str(&format!(" '{rule}'"));
+            if part.len() >= RULES_AT_A_TIME || index + 1 == rules.len() {
+                let answer = self.kernel.run(&format!("printf '%s\\n' {part} | ipvsadm -R"))?;
+                theirs.output.push_str(&answer.output);
+                theirs.code = theirs.code.max(answer.code);
+                part.clear();
+            }
+        }
+        self.files += 1;
+        let file = self.lab.logs().join(format!("rules-{}", self.files));
+        std::fs::write(&file, rules.join("\n") + "\n")?;
+        Ok([theirs, self.our_ipvsadm(&format!("\"$0\" -R < {}", file.display()))?])
+    }
+
+    /// Runs a line of shell in which `$0` is our `ipvsadm`.
+    fn our_ipvsadm(&self, line: &str) -> Result<Answer> {
+        let output = self
+            .our_host
+            .command("sh")
+            .args(["-c", &format!("exec 2>&1; {line}")])
+            .arg(programs::path("ipvsadm")?)
+            .env("SWITCHYARD_SOCKET", self.ours.socket())
+            .output(Duration::from_secs(30))?;
+        Ok(Answer {
+            output: String::from_utf8_lossy(&output.stdout).into_owned(),
+            code: output.status.code().unwrap_or(-1),
+        })
+    }
+}
+
+fn set_up_kernel(lab: &Lab, host: &Host) -> Result<KernelHost> {
+    let mut kernel = KernelHost::boot(lab, host, "eth0")?;
+    for (key, value) in SETTINGS {
+        kernel.sysctl(key, value)?;
+    }
+    for address in place::DIRECTOR {
+        kernel.add_address(address)?;
+    }
+    for vip in [VIP_V4, VIP_V6] {
+        kernel.add_address(&vip.to_string())?;
+    }
+    for network in place::VIP_NETWORKS {
+        kernel.must(&format!("ip route add local {network} dev lo"))?;
+    }
+    let device = KernelHost::INTERFACE;
+    for (address, mac) in place::neighbours() {
+        kernel
+            .must(&format!("ip neigh replace {address} lladdr {mac} dev {device} nud permanent"))?;
+    }
+    for gateway in place::GATEWAY {
+        kernel.must(&format!("ip route add default via {gateway}"))?;
+    }
+    Ok(kernel)
+}
+
+fn set_up_ours(lab: &Lab, host: &Host) -> Result<Director> {
+    for (key, value) in SETTINGS {
+        host.sysctl(key, value)?;
+    }
+    host.offload("eth0", Offload::TxChecksum, false)?;
+    for vip in [VIP_V4, VIP_V6] {
+        host.add_address("eth0", &vip.to_string())?;
+    }
+    for network in place::VIP_NETWORKS {
+        let ip = host.command("ip").args(["route", "add", "local", network, "dev", "lo"]);
+        let output = ip.output(Duration::from_secs(10))?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    for (address, mac) in place::neighbours() {
+        host.neighbour("eth0", address, mac)?;
+    }
+    for (destination, gateway) in ["0.0.0.0/0", "::/0"].iter().zip(place::GATEWAY) {
+        host.route(destination, gateway)?;
+    }
+    Director::start(lab, host, "mode = \"dispatcher\"\ninterfaces = [\"eth0\"]\n")
+}

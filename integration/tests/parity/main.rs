@@ -1,0 +1,59 @@
+//! Switchyard against the kernel: the same packets to both, and the same answers from both.
+//!
+//! Each scenario is described in `integration/src/parity/scenarios/` and can be watched with
+//! `cargo xtask parity SCENARIO`. One test per scenario; `docs/parity.md` has a row for each.
+
+mod by_address;
+mod by_load;
+mod kernel_host;
+mod packets;
+mod states;
+
+use integration::parity::{run, scenarios};
+
+/// Whether the comparison can be made here; says why not.
+fn possible() -> bool {
+    let reasons = [integration::lab::supported(), integration::kernel_host::supported()];
+    for reason in reasons.into_iter().filter_map(Result::err) {
+        eprintln!("skipped: {reason:#}");
+        return false;
+    }
+    true
+}
+
+/// Runs the scenario; both sides have to do the same.
+fn assert_equal(name: &str) {
+    if !possible() {
+        return;
+    }
+    let scenario = scenarios::find(name).expect("there is such a scenario");
+    let report = run(&scenario).unwrap_or_else(|error| panic!("{error:#}"));
+    assert!(report.is_equal(), "{report}\n(cargo xtask parity {name} shows both sides)");
+}
+
+/// Tests by scenario, and their names for the test that none is missing.
+macro_rules! same {
+    ($($test:ident: $scenario:literal,)*) => {
+        $(
+            #[test]
+            fn $test() {
+                crate::assert_equal($scenario);
+            }
+        )*
+
+        /// The scenarios that this file tests.
+        pub(crate) const SCENARIOS: &[&str] = &[$($scenario),*];
+    };
+}
+use same;
+
+#[test]
+fn every_scenario_is_tested_quick() {
+    let mut tested: Vec<&str> =
+        [by_address::SCENARIOS, by_load::SCENARIOS, packets::SCENARIOS, states::SCENARIOS].concat();
+    tested.sort_unstable();
+    let all = scenarios::all();
+    let mut wanted: Vec<&str> = all.iter().map(|scenario| scenario.name.as_str()).collect();
+    wanted.sort_unstable();
+    assert_eq!(tested, wanted);
+}
