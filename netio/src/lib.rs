@@ -22,6 +22,7 @@ mod segment;
 mod sockopt;
 mod trace;
 pub mod tun;
+pub mod udp;
 mod xsk;
 
 pub use capture::CaptureError;

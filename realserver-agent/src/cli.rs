@@ -4,13 +4,14 @@ use std::io::IsTerminal;
 use std::net::IpAddr;
 
 use anyhow::{Context, Result};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use ipnet::IpNet;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::decapsulation::Policy;
 use crate::device::{self, Device};
 use crate::host::Preparation;
+use crate::kind::Kind;
 use crate::tunnel::Tunnel;
 
 /// Makes this machine a real server of a Switchyard (or IPVS) director.
@@ -22,7 +23,7 @@ use crate::tunnel::Tunnel;
     after_help = "Which forwarding method needs what on a real server:\n  \
         nat      nothing of this: the director is the default route\n  \
         direct   run --vip ADDRESS ...\n  \
-        tunnel   run --vip ADDRESS ... --tunnel ipip"
+        tunnel   run --vip ADDRESS ... --tunnel ipip | gue[:PORT] | gre"
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -37,8 +38,12 @@ ARP for a VIP: net.ipv4.conf.all.arp_ignore=1 and arp_announce=2. Services must 
 or on all addresses. Answers go straight to the clients, so this machine needs a route to them \
 that does not lead through the director.
 
-With --tunnel ipip the director's packets are unpacked here, whichever IP is inside and outside \
-(4in4, 6in4, 4in6, 6in6), and given to the kernel through a TUN device; the reverse path filter is \
+With --tunnel the director's packets are unpacked here, whichever IP is inside and outside \
+(4in4, 6in4, 4in6, 6in6), and given to the kernel through a TUN device. The type is the one that \
+the director has for this server: ipip is IP in IP (protocols 4 and 41), gue is generic UDP \
+encapsulation on a port of your choice with any of its checksum variants (nocsum, csum, remcsum), \
+gre is generic routing encapsulation (protocol 47) with or without checksum; give --tunnel several \
+times to take several. A packet filter on this machine must let them in. The reverse path filter is \
 switched off (net.ipv4.conf.all.rp_filter=0), for clients' packets come out of a device that does \
 not lead to the clients. Packets for other addresses than the VIPs are dropped and counted.
 
@@ -50,6 +55,8 @@ Examples:
       a server for direct routing
   realserver-agent run --vip 192.0.2.10 --tunnel ipip --from 10.77.0.1/32
       a server behind a tunnel that only the director at 10.77.0.1 may use
+  realserver-agent run --vip 192.0.2.10 --tunnel gue:5555 --tunnel gre
+      a server that takes GUE on UDP port 5555, and GRE
 
 RUST_LOG=realserver_agent=debug shows more.";
 
@@ -66,22 +73,16 @@ pub struct Run {
     /// A virtual address to serve; may be given several times
     #[arg(long, required = true, value_name = "ADDRESS")]
     vip: Vec<IpAddr>,
-    /// Unpack what the director tunnels to us
-    #[arg(long, value_enum, value_name = "KIND")]
-    tunnel: Option<TunnelKind>,
+    /// Unpack what the director tunnels to us: ipip, gue, gue:PORT (6080 if not said) or gre; may be
+    /// given several times
+    #[arg(long, value_name = "TYPE")]
+    tunnel: Vec<Kind>,
     /// Unpack only what comes from this network; may be given several times [default: anybody]
     #[arg(long, value_name = "NETWORK", requires = "tunnel")]
     from: Vec<IpNet>,
     /// The name of the TUN device
     #[arg(long, value_name = "NAME", default_value = "switchyard0", requires = "tunnel")]
     device: String,
-}
-
-/// What may be around a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum TunnelKind {
-    /// Another IP header: protocol 4 (IPv4 inside) or 41 (IPv6 inside)
-    Ipip,
 }
 
 /// Does what the command line says, on a runtime of its own, and returns when it is told to stop.
@@ -128,17 +129,20 @@ async fn run(options: Run) -> Result<()> {
 async fn prepare(preparation: &mut Preparation, options: &Run) -> Result<Option<(Tunnel, Device)>> {
     preparation.add_vips(&options.vip).await?;
     let vips = &options.vip;
-    if options.tunnel.is_none() {
+    if options.tunnel.is_empty() {
         tracing::info!(?vips, "ready: the VIPs are on lo");
         return Ok(None);
     }
     let device = device::open(&options.device)?;
     preparation.open_device(&options.device).await?;
-    let tunnel = Tunnel::open(Policy { vips: vips.clone(), from: options.from.clone() })?;
+    let policy = Policy { vips: vips.clone(), from: options.from.clone() };
+    let tunnel = Tunnel::open(&options.tunnel, policy)?;
+    let kinds: Vec<_> = options.tunnel.iter().map(Kind::to_string).collect();
     tracing::info!(
         ?vips,
         device = options.device,
-        "ready: the VIPs are on lo, IP-in-IP is unpacked"
+        "ready: the VIPs are on lo, unpacked is {}",
+        kinds.join(", ")
     );
     Ok(Some((tunnel, device)))
 }

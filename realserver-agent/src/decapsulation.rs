@@ -1,4 +1,4 @@
-//! What to do with one IP-in-IP packet: bytes in, bytes or a refusal out.
+//! What to do with one packet from a tunnel: bytes in, bytes or a refusal out.
 //!
 //! Knows octets and the addresses we serve. Must not know sockets.
 
@@ -13,9 +13,28 @@ use netio::raw::RawFamily;
 pub const IPIP: u8 = 4;
 /// IPv6 in IP.
 pub const IPV6: u8 = 41;
+/// Generic routing encapsulation.
+pub const GRE: u8 = 47;
+
+/// How a packet has come, and what of it the kernel gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// From a raw socket for one protocol ([`IPIP`], [`IPV6`] or [`GRE`]): the outer packet, of IPv6
+    /// without its header.
+    Raw {
+        /// Outer family.
+        family: RawFamily,
+        /// Outer protocol.
+        protocol: u8,
+    },
+    /// From a UDP socket, either family: the GUE header and what follows. The kernel has verified
+    /// the UDP checksum.
+    Gue,
+}
 
 /// The length of the IPv6 header, which the kernel has taken off a packet from an IPv6 raw socket
-/// and which stands before it again for the checks that are the same for all outer packets.
+/// and which stands before it again for the checks that are the same for all outer packets. Also
+/// the room before the data of a datagram.
 const IPV6_HEADER: usize = 40;
 /// An Ethernet header, put over the end of the outer header, for the parser that wants a frame.
 const ETHERNET_HEADER: usize = 14;
@@ -63,16 +82,18 @@ impl Buffer {
         Buffer { bytes: vec![0; IPV6_HEADER + LONGEST].into() }
     }
 
-    /// Where a raw socket of this family is to put the packet.
-    pub fn space(&mut self, family: RawFamily) -> &mut [u8] {
-        match family {
-            RawFamily::V4 => &mut self.bytes[..LONGEST],
-            RawFamily::V6 => &mut self.bytes[IPV6_HEADER..],
+    /// Where the socket is to put the packet.
+    pub fn space(&mut self, carrier: Carrier) -> &mut [u8] {
+        match carrier {
+            Carrier::Raw { family: RawFamily::V4, .. } => &mut self.bytes[..LONGEST],
+            Carrier::Raw { family: RawFamily::V6, .. } | Carrier::Gue => {
+                &mut self.bytes[IPV6_HEADER..]
+            }
         }
     }
 
-    /// The packet inside the `length` bytes that a raw socket for `protocol` has put into
-    /// [`space`](Buffer::space), ready for the host's IP stack: a checksum that its sender left to
+    /// The packet inside the `length` bytes that the socket has put into [`space`](Buffer::space),
+    /// ready for the host's IP stack: a checksum that its sender left to us (GUE's remcsum) or to
     /// hardware is completed (TCP and UDP: only the pseudo-header sum stands in the field; SCTP: 0).
     ///
     /// `source` is the outer source.
@@ -81,8 +102,7 @@ impl Buffer {
     /// When it must not be delivered: see [`Refusal`].
     pub fn unpack(
         &mut self,
-        family: RawFamily,
-        protocol: u8,
+        carrier: Carrier,
         length: usize,
         source: IpAddr,
         policy: &Policy,
@@ -90,16 +110,27 @@ impl Buffer {
         if !policy.from.is_empty() && !policy.from.iter().any(|network| network.contains(&source)) {
             return Err(Refusal::Stranger);
         }
-        let outer = match family {
-            RawFamily::V4 => length,
-            RawFamily::V6 => {
+        let inner = match carrier {
+            Carrier::Raw { family: RawFamily::V4, .. } => self.inside(length),
+            Carrier::Raw { family: RawFamily::V6, protocol } => {
                 self.write_ipv6_header(protocol, length, source)?;
-                IPV6_HEADER + length
+                self.inside(IPV6_HEADER + length)
             }
+            Carrier::Gue => self.inside_datagram(length),
         };
-        let outer = self.bytes.get(..outer).ok_or(Refusal::Malformed)?;
-        let inner = tunnel::decapsulate(outer).ok_or(Refusal::Malformed)?;
-        self.finish(inner, policy)
+        self.finish(inner.ok_or(Refusal::Malformed)?, policy)
+    }
+
+    /// The packet inside an outer packet of this length.
+    fn inside(&self, length: usize) -> Option<Range<usize>> {
+        tunnel::decapsulate(self.bytes.get(..length)?)
+    }
+
+    /// The packet inside the data, of this length, of a datagram.
+    fn inside_datagram(&mut self, length: usize) -> Option<Range<usize>> {
+        let data = self.bytes.get_mut(IPV6_HEADER..)?.get_mut(..length)?;
+        let inner = tunnel::decapsulate_gue(data)?;
+        Some(IPV6_HEADER + inner.start..IPV6_HEADER + inner.end)
     }
 
     /// Checks where the inner packet is going and completes its checksum.

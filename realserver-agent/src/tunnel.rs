@@ -1,20 +1,22 @@
-//! Takes the director's IP-in-IP packets from raw sockets and gives what is inside to the host.
+//! Takes the director's packets from the sockets they arrive at and gives what is inside to the host.
 //!
-//! Four sockets, one for each outer family and protocol: 4in4, 6in4, 4in6, 6in6. That they are
+//! There is a socket for each outer family and, of IPIP, for each inner one. That raw sockets are
 //! open also keeps the kernel from answering "protocol unreachable".
 //!
 //! The outer header's ECN mark is not carried over to the inner packet (RFC 6040): a raw IPv6
 //! socket does not show it.
 
 use std::cell::Cell;
+use std::convert::Infallible;
 use std::io;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use netio::raw::{self, RawFamily};
-use tokio::net::UdpSocket;
+use futures_util::future::try_join_all;
 
-use crate::decapsulation::{Buffer, IPIP, IPV6, Policy, Refusal};
+use crate::arrival::Arrival;
+use crate::decapsulation::{Buffer, Policy, Refusal};
+use crate::kind::Kind;
 
 /// Packets taken from one socket before the others have their turn.
 const BATCH: usize = 64;
@@ -45,47 +47,28 @@ pub struct Counters {
     pub undelivered: u64,
 }
 
-/// A raw socket and what it receives.
-#[derive(Debug)]
-struct Arrival {
-    socket: UdpSocket,
-    family: RawFamily,
-    protocol: u8,
-}
-
-impl Arrival {
-    fn open(family: RawFamily, protocol: u8) -> Result<Arrival> {
-        let socket = raw::open(family, protocol).with_context(|| {
-            format!("open a raw socket for protocol {protocol}: CAP_NET_RAW is needed")
-        })?;
-        Ok(Arrival { socket: UdpSocket::from_std(socket)?, family, protocol })
-    }
-}
-
-/// The four sockets, the policy and the counters. The counters are logged when it is dropped.
+/// The sockets, the policy and the counters. The counters are logged when it is dropped.
 #[derive(Debug)]
 pub struct Tunnel {
-    arrivals: [Arrival; 4],
+    arrivals: Vec<Arrival>,
     policy: Policy,
     counters: Cell<Counters>,
 }
 
 impl Tunnel {
-    /// Opens the sockets in the calling thread's network namespace. Needs a tokio runtime.
+    /// Opens the sockets for these types of tunnel in the calling thread's network namespace. Needs
+    /// a tokio runtime.
     ///
     /// # Errors
-    /// When `CAP_NET_RAW` is missing.
-    pub fn open(policy: Policy) -> Result<Tunnel> {
-        Ok(Tunnel {
-            arrivals: [
-                Arrival::open(RawFamily::V4, IPIP)?,
-                Arrival::open(RawFamily::V4, IPV6)?,
-                Arrival::open(RawFamily::V6, IPIP)?,
-                Arrival::open(RawFamily::V6, IPV6)?,
-            ],
-            policy,
-            counters: Cell::default(),
-        })
+    /// When `CAP_NET_RAW` is missing (IPIP, GRE), or the UDP port is taken (GUE).
+    pub fn open(kinds: &[Kind], policy: Policy) -> Result<Tunnel> {
+        let mut arrivals = Vec::new();
+        for (place, kind) in kinds.iter().enumerate() {
+            if !kinds[..place].contains(kind) {
+                arrivals.extend(Arrival::open(*kind)?);
+            }
+        }
+        Ok(Tunnel { arrivals, policy, counters: Cell::default() })
     }
 
     /// The counters so far.
@@ -98,31 +81,26 @@ impl Tunnel {
     /// # Errors
     /// When a socket breaks.
     pub async fn run(&self, sink: &impl Sink) -> Result<()> {
-        let [a, b, c, d] = &self.arrivals;
+        let pumps = try_join_all(self.arrivals.iter().map(|arrival| self.pump(arrival, sink)));
         tokio::select! {
-            result = self.pump(a, sink) => result,
-            result = self.pump(b, sink) => result,
-            result = self.pump(c, sink) => result,
-            result = self.pump(d, sink) => result,
+            result = pumps => result.map(|_| ()),
             () = self.report() => Ok(()),
         }
     }
 
-    async fn pump(&self, arrival: &Arrival, sink: &impl Sink) -> Result<()> {
-        let Arrival { socket, family, protocol } = arrival;
+    async fn pump(&self, arrival: &Arrival, sink: &impl Sink) -> Result<Infallible> {
+        let carrier = arrival.carrier();
         let mut buffer = Buffer::new();
         loop {
-            socket.readable().await.context("wait for a raw socket")?;
+            arrival.readable().await.context("wait for a tunnel's socket")?;
             for _ in 0..BATCH {
-                let (length, source) = match socket.try_recv_from(buffer.space(*family)) {
-                    Ok(received) => received,
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(error) => return Err(error).context("receive from a raw socket"),
+                let received = arrival.receive(&mut buffer);
+                let Some((length, source)) = received.context("receive from a tunnel")? else {
+                    break;
                 };
-                let source = source.ip();
-                let unpacked = buffer.unpack(*family, *protocol, length, source, &self.policy);
+                let unpacked = buffer.unpack(carrier, length, source, &self.policy);
                 if let Err(refusal) = unpacked {
-                    tracing::debug!(%source, protocol, "refused a packet: {refusal}");
+                    tracing::debug!(%source, ?carrier, "refused a packet: {refusal}");
                 }
                 self.deliver(unpacked, sink);
             }

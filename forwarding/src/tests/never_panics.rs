@@ -5,8 +5,10 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 
 use super::frames::{self, icmp_error, specs};
+use crate::checksum::Partial;
 use crate::fragment::Fragmenter;
 use crate::icmp::{self, Translation};
+use crate::tunnel::tests::{KINDS, tunnel_type};
 use crate::tunnel::{self, Outer};
 use crate::wire::ethernet;
 use crate::{Family, Headers, Packet, checksum, direct, nat, parse};
@@ -57,16 +59,11 @@ fn do_everything(frame: &[u8], headers: Headers) {
     }
     for destination in [V4, V6] {
         for room in [0, 256] {
-            let mut chunk = vec![0; room];
-            chunk.extend_from_slice(frame);
-            let mut packet = Packet::new(&mut chunk, room, frame.len());
-            let outer = Outer { source: destination, destination, id: 7 };
-            match tunnel::encapsulate(&mut packet, &headers, &outer) {
-                Some((outside, growth)) => {
-                    assert_eq!(parse(packet.bytes()), Ok(outside));
-                    assert_eq!(outside.end, headers.end.strict_add_signed(growth));
+            for index in 0..KINDS {
+                for partial in [None, partial] {
+                    let outer = Outer { source: destination, destination, id: 7 };
+                    wrap(frame, &headers, room, index, partial, &outer);
                 }
-                None => assert_eq!(packet.bytes(), frame, "refused must be unchanged"),
             }
         }
     }
@@ -80,6 +77,11 @@ fn do_everything(frame: &[u8], headers: Headers) {
         }
         assert_eq!(payload, headers.payload_len(), "every byte is in a piece");
     }
+    let _ = tunnel::decapsulate_gue(&mut frame[headers.l3..].to_vec());
+    let mut payload = frame[headers.l4.saturating_add(8).min(headers.end)..headers.end].to_vec();
+    if let Some(inner) = tunnel::decapsulate_gue(&mut payload) {
+        assert!(inner.start < inner.end && inner.end <= payload.len());
+    }
     let _ = tunnel::decapsulate(&frame[headers.l3..]);
     for vlan in [None, Some(1), Some(4095), Some(4096)] {
         let mut chunk = vec![0; 4];
@@ -92,6 +94,9 @@ fn do_everything(frame: &[u8], headers: Headers) {
     }
     if let Some(quote) = icmp::quoted(frame, &headers) {
         translate(frame, headers, &quote, same);
+        if let Some((_, begin)) = tunnel::quoted(frame, &quote) {
+            assert!(quote.l4 <= begin && begin < quote.end);
+        }
         if let Some(inside) = icmp::tunnelled(frame, &quote) {
             translate(frame, headers, &inside, V4);
             translate(frame, headers, &inside, V6);
@@ -102,6 +107,26 @@ fn do_everything(frame: &[u8], headers: Headers) {
                 icmp::error(&mut reply, frame, &inside, None, source, error);
             }
         }
+    }
+}
+
+fn wrap(
+    frame: &[u8],
+    headers: &Headers,
+    room: usize,
+    index: usize,
+    partial: Option<Partial>,
+    outer: &Outer,
+) {
+    let mut chunk = vec![0; room];
+    chunk.extend_from_slice(frame);
+    let mut packet = Packet::new(&mut chunk, room, frame.len());
+    match tunnel_type(index).encapsulate(&mut packet, headers, partial, 7, outer) {
+        Some(made) => {
+            assert_eq!(parse(packet.bytes()), Ok(made.headers));
+            assert_eq!(made.headers.end, headers.end.strict_add_signed(made.growth));
+        }
+        None => assert_eq!(packet.bytes(), frame, "refused must be unchanged"),
     }
 }
 
@@ -119,32 +144,37 @@ fn translate(frame: &[u8], mut headers: Headers, quote: &Headers, address: IpAdd
 
 /// Frames of every shape we know: packets, fragments, tunnels, errors, errors about tunnels.
 fn shapes() -> impl Strategy<Value = Vec<u8>> {
-    (specs(), 0u8..6, any::<bool>(), 8usize..200).prop_map(|(spec, shape, more, cut)| {
-        let frame = spec.build();
-        let ip = &frame[spec.l3()..frame.len() - spec.padding];
-        let cut_ip = &ip[..ip.len().min(cut)];
-        let kind = if spec.source.is_ipv4() { (3, 4) } else { (2, 0) };
-        match shape {
-            0 | 1 => frame,
-            2 => frames::Spec { vlan: None, ..spec }.build_fragment(0, true),
-            3 => frames::Spec { vlan: None, ..spec }.build_fragment(8, more),
-            4 => icmp_error(spec.destination.ip(), spec.source.ip(), kind, cut_ip),
-            _ => {
-                let mut chunk = vec![0; 64];
-                chunk.extend_from_slice(&frame);
-                let mut packet = Packet::new(&mut chunk, 64, frame.len());
-                let headers = parse(packet.bytes()).unwrap();
-                let outer = Outer { source: V4, destination: V4, id: 1 };
-                tunnel::encapsulate(&mut packet, &headers, &outer).unwrap();
-                if more {
-                    let quote = &packet.bytes()[14..];
-                    icmp_error(V4, V4, (3, 4), &quote[..quote.len().min(cut)])
-                } else {
-                    packet.bytes().to_vec()
+    (specs(), 0u8..6, any::<bool>(), 8usize..200, 0..KINDS).prop_map(
+        |(spec, shape, more, cut, index)| {
+            let frame = spec.build();
+            let ip = &frame[spec.l3()..frame.len() - spec.padding];
+            let cut_ip = &ip[..ip.len().min(cut)];
+            let kind = if spec.source.is_ipv4() { (3, 4) } else { (2, 0) };
+            match shape {
+                0 | 1 => frame,
+                2 => frames::Spec { vlan: None, ..spec }.build_fragment(0, true),
+                3 => frames::Spec { vlan: None, ..spec }.build_fragment(8, more),
+                4 => icmp_error(spec.destination.ip(), spec.source.ip(), kind, cut_ip),
+                _ => {
+                    let mut chunk = vec![0; 64];
+                    chunk.extend_from_slice(&frame);
+                    let mut packet = Packet::new(&mut chunk, 64, frame.len());
+                    let headers = parse(packet.bytes()).unwrap();
+                    let outer = Outer { source: V4, destination: V4, id: 1 };
+                    let partial = checksum::partial(packet.bytes(), &headers);
+                    tunnel_type(index)
+                        .encapsulate(&mut packet, &headers, partial, 1, &outer)
+                        .unwrap();
+                    if more {
+                        let quote = &packet.bytes()[14..];
+                        icmp_error(V4, V4, (3, 4), &quote[..quote.len().min(cut)])
+                    } else {
+                        packet.bytes().to_vec()
+                    }
                 }
             }
-        }
-    })
+        },
+    )
 }
 
 /// Makes the checksum of an IPv4 header without options right, so that damage behind it is reached.
@@ -164,7 +194,7 @@ proptest! {
         }
         // The same behind a link and an IP header with right lengths, which chance would not find.
         let Some(len) = frame.len().checked_sub(14) else { return Ok(()) };
-        let protocol = [1, 4, 6, 17, 41, 58, 132, 0, 43, 44, 60][usize::from(frame[0]) % 11];
+        let protocol = [1, 4, 6, 17, 41, 47, 58, 132, 0, 43, 44, 60][usize::from(frame[0]) % 12];
         if frame[1] < 128 && len >= 20 {
             frame[12..15].copy_from_slice(&[0x08, 0x00, 0x45]);
             frame[16..18].copy_from_slice(&(len as u16).to_be_bytes());
@@ -181,6 +211,41 @@ proptest! {
         }
         if let Ok(headers) = parse(&frame) {
             do_everything(&frame, headers);
+        }
+    }
+
+    #[test]
+    fn whatever_stands_in_a_gue_header_nothing_outside_the_transport_part_changes(
+        header in any::<[u8; 4]>(),
+        usual in any::<bool>(),
+        options in prop::collection::vec(any::<u8>(), 0..16),
+        remote in any::<bool>(),
+        spec in specs(),
+        cut in 0usize..300,
+    ) {
+        let v4 = spec.source.is_ipv4();
+        let (mut header, mut options) = (header, options);
+        if usual {
+            options.truncate(options.len() & !3);
+            header = [options.len() as u8 / 4, if v4 { 4 } else { 41 }, 0, header[3] & 1];
+        }
+        if remote && options.len() >= 8 {
+            options[..4].copy_from_slice(&[0x80, 0, 0, 0]);
+            options[4] = 0;
+            options[6] = 0;
+        }
+        let frame = spec.build();
+        let mut payload = [&header[..], &options, &frame[spec.l3()..]].concat();
+        payload.truncate(cut.max(12));
+        let before = payload.clone();
+        match tunnel::decapsulate_gue(&mut payload) {
+            Some(inner) => {
+                let transport = inner.start + spec.l4() - spec.l3();
+                prop_assert_eq!(&payload[..transport], &before[..transport]);
+                prop_assert_eq!(&payload[inner.end..], &before[inner.end..]);
+                prop_assert_eq!(inner.len(), frame.len() - spec.l3() - spec.padding);
+            }
+            None => prop_assert_eq!(payload, before),
         }
     }
 

@@ -63,6 +63,8 @@ macro_rules! header {
 
 pub mod ethernet;
 pub mod extension;
+pub mod gre;
+pub mod gue;
 pub mod icmp;
 pub mod ipv4;
 pub mod ipv6;

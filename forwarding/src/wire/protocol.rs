@@ -17,6 +17,8 @@ pub const IPV6: u8 = 41;
 pub const ROUTING: u8 = 43;
 /// IPv6 fragment header.
 pub const FRAGMENT: u8 = 44;
+/// Generic routing encapsulation.
+pub const GRE: u8 = 47;
 /// Encapsulating security payload; never stepped over.
 pub const ESP: u8 = 50;
 /// Authentication header; never stepped over.

@@ -58,6 +58,12 @@ impl<T: std::borrow::BorrowMut<[u8; LEN]>> Header<T> {
         put(self.bytes_mut(), field::DESTINATION_PORT, port.to_be_bytes());
     }
 
+    /// Sets the bytes of header and data; the checksum is not touched.
+    #[inline]
+    pub fn set_length(&mut self, length: u16) {
+        put(self.bytes_mut(), field::LENGTH, length.to_be_bytes());
+    }
+
     /// Sets the checksum as it is.
     #[inline]
     pub fn set_checksum(&mut self, checksum: u16) {

@@ -81,8 +81,29 @@ fn unpack<'a>(
         }
         RawFamily::V6 => (inner.to_vec(), "fd77::1".parse().unwrap()),
     };
-    buffer.space(family)[..received.len()].copy_from_slice(&received);
-    buffer.unpack(family, protocol, received.len(), source, policy)
+    receive(buffer, Carrier::Raw { family, protocol }, &received, source, policy)
+}
+
+/// Gives what a socket has received to the buffer.
+fn receive<'a>(
+    buffer: &'a mut Buffer,
+    carrier: Carrier,
+    received: &[u8],
+    source: IpAddr,
+    policy: &Policy,
+) -> Result<&'a [u8], Refusal> {
+    buffer.space(carrier)[..received.len()].copy_from_slice(received);
+    buffer.unpack(carrier, received.len(), source, policy)
+}
+
+/// Gives a GUE header and packet to the buffer as a UDP socket would.
+fn unpack_gue<'a>(
+    buffer: &'a mut Buffer,
+    header: &[u8],
+    inner: &[u8],
+) -> Result<&'a [u8], Refusal> {
+    let received = [header, inner].concat();
+    receive(buffer, Carrier::Gue, &received, [10, 77, 0, 1].into(), &policy())
 }
 
 /// The inner packets of both families, each with a checksum made by `check`.
@@ -181,8 +202,76 @@ fn an_outer_header_shorter_than_it_says_is_refused() {
     let mut buffer = Buffer::new();
     let source = [10, 77, 0, 1].into();
     for length in 0..20 {
-        buffer.space(RawFamily::V4)[..20].fill(0x4f);
-        let out = buffer.unpack(RawFamily::V4, IPIP, length, source, &policy());
+        let carrier = Carrier::Raw { family: RawFamily::V4, protocol: IPIP };
+        buffer.space(carrier)[..20].fill(0x4f);
+        let out = buffer.unpack(carrier, length, source, &policy());
         assert_eq!(out, Err(Refusal::Malformed));
+    }
+}
+
+#[test]
+fn the_inner_packet_comes_out_of_gue_with_its_checksum_complete() {
+    let mut buffer = Buffer::new();
+    for ((protocol, partial), (_, whole)) in
+        inners(left_to_hardware).into_iter().zip(inners(finished))
+    {
+        let plain = [0, protocol, 0, 0];
+        assert_eq!(unpack_gue(&mut buffer, &plain, &whole), Ok(whole.as_slice()));
+        assert_eq!(unpack_gue(&mut buffer, &plain, &partial), Ok(whole.as_slice()));
+        // remcsum: private flags, the UDP header of the inner packet, its checksum.
+        let start = whole.len() as u8 - 13;
+        let remote = [2, protocol, 0, 1, 0x80, 0, 0, 0, 0, start, 0, start + 6];
+        assert_eq!(unpack_gue(&mut buffer, &remote, &partial), Ok(whole.as_slice()));
+    }
+}
+
+#[test]
+fn the_inner_packet_comes_out_of_gre_with_its_checksum_complete() {
+    let mut buffer = Buffer::new();
+    for family in [RawFamily::V4, RawFamily::V6] {
+        for ((protocol, partial), (_, whole)) in
+            inners(left_to_hardware).into_iter().zip(inners(finished))
+        {
+            let [high, low] = if protocol == IPIP { [0x08, 0x00] } else { [0x86, 0xdd] };
+            for inner in [&partial, &whole] {
+                let plain = [&[0, 0, high, low][..], inner].concat();
+                let out = unpack(&mut buffer, family, GRE, &plain, &policy());
+                assert_eq!(out, Ok(whole.as_slice()));
+                let [a, b] = (!sum(&[&[0x80, 0, high, low], inner])).to_be_bytes();
+                let summed = [&[0x80, 0, high, low, a, b, 0, 0][..], inner].concat();
+                let out = unpack(&mut buffer, family, GRE, &summed, &policy());
+                assert_eq!(out, Ok(whole.as_slice()));
+                let wrong = [&[0x80, 0, high, low, a, b ^ 1, 0, 0][..], inner].concat();
+                let out = unpack(&mut buffer, family, GRE, &wrong, &policy());
+                assert_eq!(out, Err(Refusal::Malformed), "wrong GRE checksum");
+            }
+        }
+    }
+}
+
+#[test]
+fn gue_and_gre_let_nothing_in_that_ipip_would_not() {
+    let (datagram, pseudo) = udp(&CLIENT, &[127, 0, 0, 1]);
+    let foreign = ipv4(17, CLIENT, [127, 0, 0, 1], &finished(datagram, pseudo));
+    let mut buffer = Buffer::new();
+    let out = unpack_gue(&mut buffer, &[0, IPIP, 0, 0], &foreign);
+    assert_eq!(out, Err(Refusal::NotServed));
+    let gre = [&[0, 0, 0x08, 0x00][..], &foreign].concat();
+    let out = unpack(&mut buffer, RawFamily::V4, GRE, &gre, &policy());
+    assert_eq!(out, Err(Refusal::NotServed));
+
+    let [(_, inner), _] = inners(finished);
+    // A remote checksum that is to be written over the inner destination.
+    let rewrite = [2, IPIP, 0, 1, 0x80, 0, 0, 0, 0, 16, 0, 16];
+    assert_eq!(unpack_gue(&mut buffer, &rewrite, &inner), Err(Refusal::Malformed));
+    let mut strangers = policy();
+    strangers.from = vec!["10.77.0.9/32".parse().unwrap()];
+    let received = [&[0, IPIP, 0, 0][..], &inner].concat();
+    let source = [10, 77, 0, 1].into();
+    let out = receive(&mut buffer, Carrier::Gue, &received, source, &strangers);
+    assert_eq!(out, Err(Refusal::Stranger));
+    for length in 0..received.len() {
+        let out = receive(&mut buffer, Carrier::Gue, &received[..length], source, &policy());
+        assert_eq!(out, Err(Refusal::Malformed), "{length} bytes");
     }
 }

@@ -14,6 +14,8 @@ use pnet::packet::ipv4::{self, MutableIpv4Packet};
 use pnet::packet::ipv6::MutableIpv6Packet;
 use pnet::packet::udp::{self, MutableUdpPacket};
 
+mod gue_gre;
+
 const LAB_BINARY: &str = env!("CARGO_BIN_EXE_switchyard-lab");
 const SECOND: Duration = Duration::from_secs(1);
 const CLIENT_PORT: u16 = 40000;
@@ -85,8 +87,9 @@ fn from_client(vip: IpAddr, payload: &[u8], whole: bool) -> Vec<u8> {
 /// The one's complement sum of 16-bit words, not complemented.
 fn fold(parts: &[&[u8]]) -> u16 {
     let words = parts.concat();
-    let sum: u32 =
-        words.chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
+    let (pairs, odd) = words.as_chunks::<2>();
+    let mut sum: u32 = pairs.iter().map(|word| u32::from(u16::from_be_bytes(*word))).sum();
+    sum += odd.first().map_or(0, |last| u32::from(*last) << 8);
     let sum = (sum & 0xffff) + (sum >> 16);
     ((sum & 0xffff) + (sum >> 16)) as u16
 }
@@ -95,12 +98,17 @@ fn fold(parts: &[&[u8]]) -> u16 {
 /// `family`. The kernel writes the outer header.
 fn tunnel(director: &Host, family: RawFamily, server: usize, inner: &[u8]) {
     let protocol = if inner[0] >> 4 == 4 { 4 } else { 41 };
+    send(director, family, protocol, server, inner);
+}
+
+/// Sends what stands behind an outer IP header to the server's address of `family`.
+fn send(director: &Host, family: RawFamily, protocol: u8, server: usize, bytes: &[u8]) {
     let [v4, v6] = topology::server_addresses(server);
     let address = if family == RawFamily::V4 { v4 } else { v6 };
     director
         .run(|| {
             let socket = raw::open(family, protocol).unwrap();
-            socket.send_to(inner, SocketAddr::new(address, 0)).unwrap();
+            socket.send_to(bytes, SocketAddr::new(address, 0)).unwrap();
         })
         .unwrap();
 }
