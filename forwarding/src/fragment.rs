@@ -92,7 +92,7 @@ impl Fragmenter {
         let size = (mtu as usize).checked_sub(header_len)? / UNIT * UNIT;
         let payload = headers.end.checked_sub(headers.l4)?;
         let fits = size > 0 && headers.end <= frame.len() && offset + payload <= LONGEST;
-        fits.then(|| Fragmenter {
+        fits.then_some(Fragmenter {
             headers: *headers,
             size,
             rest: headers.l4..headers.end,

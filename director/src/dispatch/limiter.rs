@@ -24,7 +24,8 @@ impl Limiter {
         let earned = elapsed.as_micros() as u64 * PER_SECOND / 1_000_000;
         if earned > 0 {
             self.tokens = (self.tokens + earned).min(BURST);
-            self.since = now;
+            // What is less than a token stays earned.
+            self.since += Duration::from_micros(earned * 1_000_000 / PER_SECOND);
         }
         if self.tokens == 0 {
             return false;
@@ -45,5 +46,12 @@ mod tests {
             .filter(|&i| limiter.allow(Duration::from_micros(1_000_000 + i * 10)))
             .count();
         assert!((1000..=1060).contains(&sent), "{sent}");
+    }
+
+    #[test]
+    fn what_stays_below_the_rate_is_always_answered() {
+        let mut limiter = Limiter::new();
+        let interval = Duration::from_micros(1500);
+        assert!((1..10_000u32).all(|i| limiter.allow(interval * i)));
     }
 }

@@ -1,7 +1,7 @@
 //! Counters of a service or a server, and the rates that the kernel's estimator makes of them.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::control::api::Stats;
 
@@ -51,6 +51,11 @@ impl Traffic {
         self.out_bytes.fetch_add(bytes as u64, Relaxed);
     }
 
+    /// Locked before totals are read: so they are never less than those that it remembers.
+    fn settled(&self) -> MutexGuard<'_, Estimate> {
+        self.estimate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn totals(&self) -> Stats {
         Stats {
             connections: self.connections.load(Relaxed),
@@ -64,8 +69,8 @@ impl Traffic {
 
     /// Counts since the last zeroing, and rates.
     pub fn stats(&self) -> Stats {
+        let estimate = self.settled();
         let total = self.totals();
-        let estimate = self.estimate.lock().unwrap_or_else(PoisonError::into_inner);
         let packets = |rate: i64| ((rate + 0x1ff) >> 10) as u64;
         let bytes = |rate: i64| ((rate + 0xf) >> 5) as u64;
         Stats {
@@ -84,16 +89,16 @@ impl Traffic {
 
     /// Starts the shown counts, and the rates, from zero.
     pub fn zero(&self) {
+        let mut estimate = self.settled();
         let totals = self.totals();
-        let mut estimate = self.estimate.lock().unwrap_or_else(PoisonError::into_inner);
         *estimate = Estimate { zero: totals, last: totals, ..Estimate::default() };
     }
 
     /// Moves each average a quarter of the way to the rate of the last two seconds. To be called
     /// every [`ESTIMATE_INTERVAL`].
     pub fn estimate(&self) {
+        let mut guard = self.settled();
         let now = self.totals();
-        let mut guard = self.estimate.lock().unwrap_or_else(PoisonError::into_inner);
         let estimate = &mut *guard;
         let last = estimate.last;
         // Over two seconds: times 1024 / 2, times 32 / 2.
@@ -140,5 +145,22 @@ mod tests {
         traffic.incoming(40);
         let stats = traffic.stats();
         assert_eq!((stats.connections, stats.in_packets, stats.in_bytes), (0, 1, 40));
+    }
+
+    #[test]
+    fn counts_read_while_others_zero_and_estimate_never_run_below_nothing() {
+        let traffic = Traffic::default();
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(|| (0..200_000).for_each(|_| traffic.incoming(1)));
+            scope.spawn(|| {
+                while !worker.is_finished() {
+                    traffic.zero();
+                    traffic.estimate();
+                }
+            });
+            while traffic.totals().in_packets < 200_000 {
+                assert!(traffic.stats().in_packets <= 200_000);
+            }
+        });
     }
 }

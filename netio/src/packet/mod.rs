@@ -2,8 +2,8 @@
 //!
 //! Knows one socket on one interface. Must not know that the kernel's stack sees every packet too
 //! and would answer it (a SYN with a RST): a guard has to be set up by whoever opens this port,
-//! such as an nftables `netdev ingress` drop for the virtual addresses, which acts after this
-//! socket has had its copy.
+//! such as a tcx program on ingress that drops what is for the virtual addresses: it acts after
+//! this socket has had its copy.
 //!
 //! Three things that a network card does not show come along with each packet here: whether its
 //! checksum is still partial, the VLAN tag that was taken off (it is put back), and whether it is
