@@ -44,7 +44,12 @@ impl Dispatcher {
         };
         let path = match self.prepare(now, routes, packet, &mut headers, method, destination) {
             Ok(path) => path,
-            Err(stop) => return stop.into(),
+            Err(stop) => {
+                if matches!(stop, Stop::Answer(_)) {
+                    self.count_own_error(headers.protocol, target);
+                }
+                return stop.into();
+            }
         };
         let partial = checksum::partial(packet.bytes(), &headers);
         match method {
@@ -62,6 +67,23 @@ impl Dispatcher {
             Method::Direct => {}
         }
         Verdict::Transmit { method, path, partial, headers }
+    }
+
+    /// An error of our own about a client's packet is a packet to the client, and counts as one,
+    /// unless the method is NAT: the kernel finds the connection of what it sends itself by the
+    /// address that the server answers from.
+    fn count_own_error(&self, protocol: u8, target: &Target) {
+        if target.way != Way::In || target.forwarding == Forwarding::Nat {
+            return;
+        }
+        let Some((_, reply)) = self.reply() else { return };
+        let bytes = reply.ip_len();
+        self.shared.connections.with(
+            protocol,
+            target.client,
+            target.virtual_endpoint,
+            |_, connection| connection.counted(bytes, false),
+        );
     }
 
     /// What all methods do before the rewrite: family, route, TTL and MTU.

@@ -207,6 +207,9 @@ impl Dispatcher {
                     }
                 }
                 match (later, way) {
+                    // A router drops it before it is ours to translate: it neither counts nor
+                    // moves the connection.
+                    (_, Way::Out) if headers.ttl <= 1 => {}
                     (true, _) => connection.continued(bytes, way == Way::In, now, timeouts),
                     (false, Way::In) => {
                         connection.incoming(headers.tcp_flags, bytes, now, timeouts);

@@ -22,9 +22,10 @@ const SYN: u8 = 0x02;
 const RST: u8 = 0x04;
 const ACK: u8 = 0x10;
 
-/// TCP flag bits of a segment that opens a connection: SYN without RST and ACK.
+/// Whether a segment of a connection that has ended begins a new one: any with SYN, as in the
+/// kernel, which does not look at ACK here.
 pub fn opens(flags: u8) -> bool {
-    flags & (SYN | RST | ACK) == SYN
+    flags & SYN != 0
 }
 
 /// Whether a segment without a connection may be scheduled: it has SYN and no RST.
@@ -131,6 +132,6 @@ mod tests {
         assert!(may_be_scheduled(SYN));
         assert!(!may_be_scheduled(SYN | RST));
         assert!(!may_be_scheduled(ACK));
-        assert!(opens(SYN) && !opens(SYN | ACK));
+        assert!(opens(SYN) && opens(SYN | ACK) && !opens(FIN | ACK));
     }
 }

@@ -5,9 +5,8 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 
 use super::frames::{self, icmp_error, specs};
-use crate::fragment::Fragmenter;
-=======
 use crate::checksum::Partial;
+use crate::fragment::Fragmenter;
 use crate::icmp::{self, Translation};
 use crate::tunnel::tests::{KINDS, tunnel_type};
 use crate::tunnel::{self, Outer};

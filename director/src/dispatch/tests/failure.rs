@@ -25,15 +25,47 @@ fn a_service_without_servers_answers_port_unreachable() {
     assert_eq!(icmp_type_and_code(&bed), (3, 3));
 }
 
-#[test]
-fn a_packet_at_the_end_of_its_ttl_is_answered_time_exceeded() {
-    let mut bed = Bed::with(key(Protocol::Tcp, VIP), &[(REAL, Forwarding::Nat)]);
-    let mut frame = tcp(at(CLIENT), at(VIP), SYN, b"");
-    // TTL 64 -> 1: the header checksum grows by 63 << 8.
+/// The frame with TTL 1 instead of 64: the header checksum grows by 63 << 8.
+fn at_the_end(mut frame: Vec<u8>) -> Vec<u8> {
     frame[22] = 1;
     let sum = u32::from(u16::from_be_bytes([frame[24], frame[25]])) + (63 << 8);
     frame[24..26].copy_from_slice(&((((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes()));
-    let out = bed.handle(&frame);
+    frame
+}
+
+/// Packets and bytes to the client, as the service counts them.
+fn outgoing(bed: &Bed) -> (u64, u64) {
+    let stats = bed.table.service_views()[0].stats;
+    (stats.out_packets, stats.out_bytes)
+}
+
+#[test]
+fn an_answer_that_a_router_would_drop_neither_counts_nor_moves_its_connection() {
+    let mut bed = Bed::with(key(Protocol::Tcp, VIP), &[(REAL, Forwarding::Nat)]);
+    bed.establish(CLIENT, VIP);
+    let before = outgoing(&bed);
+    let out = bed.handle(&at_the_end(tcp(at(REAL), at(CLIENT), RST, b"")));
+    assert!(matches!(out.verdict, Verdict::Answer { reason: DropReason::TtlExceeded, .. }));
+    assert_eq!(outgoing(&bed), before);
+    assert_eq!(bed.counts(), [(1, 0)], "the reset has not got through");
+}
+
+#[test]
+fn our_own_error_counts_as_an_answer_unless_the_method_is_nat() {
+    for (method, expected) in
+        [(Forwarding::Direct, (1, 68)), (Forwarding::Tunnel, (1, 68)), (Forwarding::Nat, (0, 0))]
+    {
+        let mut bed = Bed::with(key(Protocol::Tcp, VIP), &[(REAL, method)]);
+        bed.handle(&at_the_end(tcp(at(CLIENT), at(VIP), SYN, b"")));
+        // IP, ICMP, and the quoted IP and TCP headers.
+        assert_eq!(outgoing(&bed), expected, "{method:?}");
+    }
+}
+
+#[test]
+fn a_packet_at_the_end_of_its_ttl_is_answered_time_exceeded() {
+    let mut bed = Bed::with(key(Protocol::Tcp, VIP), &[(REAL, Forwarding::Nat)]);
+    let out = bed.handle(&at_the_end(tcp(at(CLIENT), at(VIP), SYN, b"")));
     assert!(matches!(out.verdict, Verdict::Answer { reason: DropReason::TtlExceeded, .. }));
     assert_eq!(icmp_type_and_code(&bed), (11, 0));
 }

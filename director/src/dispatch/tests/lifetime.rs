@@ -73,6 +73,10 @@ fn a_client_that_reuses_its_port_after_closing_is_scheduled_anew() {
     let second = bed.tcp(CLIENT, VIP, SYN).destination();
     assert_ne!(first, second);
     assert_eq!(bed.table.shared().connections.len(), 1, "the old one is gone");
+    bed.tcp(CLIENT, VIP, ACK);
+    bed.tcp(CLIENT, VIP, RST);
+    let third = bed.tcp(CLIENT, VIP, SYN_ACK).destination();
+    assert_eq!(third, first, "the kernel does not look at ACK");
 }
 
 #[test]
