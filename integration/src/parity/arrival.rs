@@ -84,6 +84,12 @@ impl Arrival {
         Some(if self.to == Who::Client { to } else { from })
     }
 
+    /// Whether it is a TCP reset to a client.
+    pub(super) fn resets_client(&self) -> bool {
+        let reset = |(headers, _): (Headers, _)| headers.is_tcp() && headers.tcp_flags & 0x04 != 0;
+        self.to == Who::Client && self.inner().is_some_and(reset)
+    }
+
     /// Whom it went to, and as what if that is out of the ordinary.
     pub(super) fn fate(&self) -> String {
         match self.inner() {

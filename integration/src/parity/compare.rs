@@ -9,12 +9,12 @@ use super::step::Packet;
 /// Differing packets shown of one exchange.
 const SHOWN: usize = 3;
 
-/// Sorts what came out by client; each client's packets stay in order. What a director leaves to
-/// its own stack comes out by another way than what it forwards, so the order of different
-/// clients' packets is nobody's promise. Which packet was decided first still shows: every client
-/// sends its own.
+/// Sorts what came out by client; each client's packets stay in order, but for resets, which come
+/// last. What a director leaves to its own stack (which resets) comes out by another way than what
+/// it forwards or answers itself, so its place among the others is nobody's promise. Which packet
+/// was decided first still shows: every client sends its own.
 pub(super) fn by_client_in_order(arrivals: &mut [Arrival]) {
-    arrivals.sort_by_key(Arrival::client);
+    arrivals.sort_by_key(|arrival| (arrival.client(), arrival.resets_client()));
 }
 
 /// What differs, in words; `None` when nothing does.
