@@ -6,6 +6,7 @@
 //! snapshots, loaded once per breath.
 
 mod egress;
+mod recent;
 mod routes;
 mod status;
 mod waiting;
