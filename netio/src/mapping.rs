@@ -71,6 +71,7 @@ impl Mapping {
     ///
     /// # Panics
     /// When they are not all within the mapping.
+    #[inline]
     pub(crate) fn at(&self, offset: usize, len: usize) -> NonNull<u8> {
         assert!(
             offset <= self.len && len <= self.len - offset,

@@ -44,16 +44,19 @@ pub struct Frame {
 
 impl Frame {
     /// Bytes in the frame.
+    #[inline]
     pub fn len(&self) -> usize {
         self.len as usize
     }
 
     /// Whether there is no byte in it.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Where the frame begins in its chunk.
+    #[inline]
     pub fn start(&self) -> usize {
         self.start as usize
     }
@@ -116,6 +119,7 @@ impl Pool {
     }
 
     /// A chunk with an empty frame at [`HEADROOM`], or `None` when all are taken.
+    #[inline]
     pub fn allocate(&mut self) -> Option<Frame> {
         let chunk = self.free.pop()?;
         Some(Frame { pool: self.id, chunk, start: HEADROOM, len: 0, partial: None })
@@ -125,6 +129,7 @@ impl Pool {
     ///
     /// # Panics
     /// When the frame is of another pool.
+    #[inline]
     pub fn release(&mut self, frame: Frame) {
         self.own(&frame);
         self.free.push(frame.chunk);
@@ -151,6 +156,7 @@ impl Pool {
     ///
     /// # Panics
     /// When the frame is of another pool.
+    #[inline]
     pub fn bytes(&self, frame: &Frame) -> &[u8] {
         self.own(frame);
         let place = self.place(frame, frame.start, frame.len);
@@ -163,6 +169,7 @@ impl Pool {
     ///
     /// # Panics
     /// When the frame is of another pool.
+    #[inline]
     pub fn bytes_mut(&mut self, frame: &mut Frame) -> &mut [u8] {
         self.own(frame);
         let place = self.place(frame, frame.start, frame.len);
@@ -174,6 +181,7 @@ impl Pool {
     ///
     /// # Panics
     /// When the frame is of another pool.
+    #[inline]
     pub fn chunk_mut(&mut self, frame: &mut Frame) -> &mut [u8] {
         self.own(frame);
         let place = self.place(frame, 0, self.chunk_size);
@@ -185,6 +193,7 @@ impl Pool {
     ///
     /// # Panics
     /// When `start + len` is past the chunk, or the frame is of another pool.
+    #[inline]
     pub fn reshape(&mut self, frame: &mut Frame, start: usize, len: usize) {
         self.own(frame);
         let size = self.chunk_size();
@@ -208,6 +217,7 @@ impl Pool {
     }
 
     /// Bytes in a chunk.
+    #[inline]
     pub fn chunk_size(&self) -> usize {
         self.chunk_size as usize
     }
@@ -235,10 +245,12 @@ impl Pool {
         })
     }
 
+    #[inline]
     fn own(&self, frame: &Frame) {
         assert!(frame.pool == self.id, "a frame was shown to a pool that it is not of");
     }
 
+    #[inline]
     fn place(&self, frame: &Frame, start: u32, len: u32) -> *mut u8 {
         let chunk = frame.chunk as usize * self.chunk_size();
         self.area.at(chunk + start as usize, len as usize).as_ptr()

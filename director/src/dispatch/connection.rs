@@ -138,9 +138,12 @@ impl Connection {
         }
     }
 
-    /// How the server's packets name it.
-    pub fn reply_tuple(&self) -> Tuple {
-        Tuple { peer: self.server_endpoint, ..self.tuple }
+    /// Whether a server's packet with this name (client, and the server as peer) belongs to it.
+    pub fn is_answered_by(&self, tuple: &Tuple) -> bool {
+        self.server_endpoint == tuple.peer
+            && self.tuple.client == tuple.client
+            && self.tuple.protocol == tuple.protocol
+            && self.tuple.template == tuple.template
     }
 
     /// A packet from the client: state, timer and counters move. `bytes` is the length of the IP

@@ -100,15 +100,9 @@ impl Dispatcher {
             return Err(Stop::Drop(DropReason::FamilyMismatch));
         }
         let path = routes.path(destination).ok_or(Stop::Drop(DropReason::NoRoute))?;
-        // A router speaks with its own address; on the way in the VIP is the director's own.
-        let own = match method {
-            Method::NatReply => {
-                routes.path(headers.source).and_then(|back| back.source).unwrap_or(headers.source)
-            }
-            _ => headers.destination,
-        };
         if !direct::decrement_ttl(packet.bytes_mut(), headers) {
             let reason = DropReason::TtlExceeded;
+            let own = own_address(routes, headers, method);
             return Err(self.answer(now, packet, headers, own, Error::TimeExceeded, reason));
         }
         let overhead = match method {
@@ -118,6 +112,7 @@ impl Dispatcher {
         let mtu = path.mtu.saturating_sub(overhead as u32);
         if headers.ip_len() > mtu as usize && headers.dont_fragment {
             let reason = DropReason::TooBig;
+            let own = own_address(routes, headers, method);
             return Err(self.answer(now, packet, headers, own, Error::TooBig { mtu }, reason));
         }
         Ok(path)
@@ -170,5 +165,16 @@ impl Dispatcher {
             }
             None => Stop::Drop(reason),
         }
+    }
+}
+
+/// The address that the sender of a packet hears errors from: a router speaks with its own; on the
+/// way in the VIP is the director's own.
+fn own_address(routes: &mut impl Routes, headers: &Headers, method: Method) -> IpAddr {
+    match method {
+        Method::NatReply => {
+            routes.path(headers.source).and_then(|back| back.source).unwrap_or(headers.source)
+        }
+        _ => headers.destination,
     }
 }

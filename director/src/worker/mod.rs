@@ -8,6 +8,7 @@
 mod early;
 mod egress;
 mod pieces;
+mod recent;
 mod routes;
 mod status;
 mod waiting;

@@ -5,15 +5,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Cache};
-use hashbrown::HashMap;
 
+use super::recent::Recent;
 use crate::dispatch::Routes;
 use crate::dispatch::verdict::Path;
 use crate::network::{Network, Resolver};
-
-/// Answers remembered at most; the memory is emptied when it is full. Clients choose the
-/// addresses, so it must not grow with them.
-const LIMIT: usize = 16_384;
 
 /// Where a frame goes out and what its Ethernet header is.
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +38,8 @@ pub(super) struct KernelRoutes {
     resolver: Resolver,
     /// Interface of each of the worker's ports.
     interfaces: Vec<u32>,
-    paths: HashMap<IpAddr, Option<Path>, foldhash::quality::RandomState>,
-    links: HashMap<(u32, IpAddr), Link, foldhash::quality::RandomState>,
+    paths: Recent<IpAddr, Option<Path>>,
+    links: Recent<(u32, IpAddr), Link>,
 }
 
 impl KernelRoutes {
@@ -60,8 +56,8 @@ impl KernelRoutes {
             changed: false,
             resolver,
             interfaces,
-            paths: HashMap::default(),
-            links: HashMap::default(),
+            paths: Recent::new(),
+            links: Recent::new(),
         }
     }
 
@@ -85,7 +81,7 @@ impl KernelRoutes {
     pub(super) fn link(&mut self, path: &Path) -> Result<Link, NoLink> {
         let key = (path.interface, path.next_hop);
         if let Some(link) = self.links.get(&key) {
-            return Ok(*link);
+            return Ok(link);
         }
         let interface = self.current.interface(path.interface).ok_or(NoLink::NoPort)?;
         let port_of = |device| self.interfaces.iter().position(|&index| index == device);
@@ -100,10 +96,7 @@ impl KernelRoutes {
             return Err(NoLink::Unresolved);
         };
         let link = Link { port, source: interface.mac, destination, vlan };
-        if self.links.len() >= LIMIT {
-            self.links.clear();
-        }
-        self.links.insert(key, link);
+        self.links.put(key, link);
         Ok(link)
     }
 }
@@ -111,7 +104,7 @@ impl KernelRoutes {
 impl Routes for KernelRoutes {
     fn path(&mut self, destination: IpAddr) -> Option<Path> {
         if let Some(path) = self.paths.get(&destination) {
-            return *path;
+            return path;
         }
         let path = self.current.route(destination).map(|route| Path {
             interface: route.interface,
@@ -119,10 +112,7 @@ impl Routes for KernelRoutes {
             source: route.source.or_else(|| self.current.source_for(destination)),
             mtu: route.mtu,
         });
-        if self.paths.len() >= LIMIT {
-            self.paths.clear();
-        }
-        self.paths.insert(destination, path);
+        self.paths.put(destination, path);
         path
     }
 }

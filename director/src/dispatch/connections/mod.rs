@@ -3,8 +3,10 @@
 //!
 //! It is cut into shards, each behind a lock of its own. A shard is chosen by protocol and client,
 //! which request and reply have in common, so both directions of a connection live in one shard
-//! and a packet takes one lock, once. Within a shard there is an index for each direction.
+//! and a packet takes one lock, once: whether its source is the client or may be a server is known
+//! before ([`ends`]). Within a shard there is an index for each direction.
 
+mod ends;
 mod shard;
 mod wheel;
 
@@ -18,6 +20,7 @@ use foldhash::quality::{RandomState, SeedableRandomState};
 
 use super::connection::{Connection, Endpoint, Tuple};
 use super::service::{RealServer, Service};
+use ends::{Servers, hash_both, hash_end};
 pub use shard::Shard;
 
 /// Shards in a table. Many more than workers, so that two seldom meet.
@@ -36,6 +39,7 @@ pub enum Way {
 pub struct Connections {
     shards: Vec<Mutex<Shard>>,
     hasher: SeedableRandomState,
+    servers: Servers,
     count: AtomicUsize,
     limit: usize,
 }
@@ -60,6 +64,7 @@ impl Connections {
         Connections {
             shards: (0..SHARDS).map(|_| Mutex::new(Shard::new())).collect(),
             hasher,
+            servers: Servers::new(),
             count: AtomicUsize::new(0),
             limit,
         }
@@ -82,8 +87,9 @@ impl Connections {
 
     /// Finds the connection of a packet and runs `act` on it under the shard's lock.
     ///
-    /// `source` and `destination` are the packet's. It is looked for as a client's packet to a
-    /// VIP first, then as a server's answer to a client.
+    /// `source` and `destination` are the packet's. It is looked for as a server's answer to a
+    /// client first, if there is a connection to such a server, then as a client's packet to a VIP:
+    /// the kernel's hooks stand in this order too.
     pub fn with<R>(
         &self,
         protocol: u8,
@@ -91,17 +97,19 @@ impl Connections {
         destination: Endpoint,
         act: impl FnOnce(Way, &mut Connection) -> R,
     ) -> Option<R> {
-        let tuple = Tuple { protocol, template: false, client: source, peer: destination };
-        {
-            let mut shard = self.shard_of(protocol, source);
-            if let Some(index) = shard.find(self.hash(&tuple), &tuple) {
-                return shard.with(index, |connection| act(Way::In, connection));
+        let from = hash_end(&self.hasher, protocol, source);
+        let to = hash_end(&self.hasher, protocol, destination);
+        if self.servers.may_have(from) {
+            let tuple = Tuple { protocol, template: false, client: destination, peer: source };
+            let mut shard = self.shard_of(to);
+            if let Some(index) = shard.find_reply(hash_both(to, from), &tuple) {
+                return shard.with(index, |connection| act(Way::Out, connection));
             }
         }
-        let tuple = Tuple { protocol, template: false, client: destination, peer: source };
-        let mut shard = self.shard_of(protocol, destination);
-        let index = shard.find_reply(self.hash(&tuple), &tuple)?;
-        shard.with(index, |connection| act(Way::Out, connection))
+        let tuple = Tuple { protocol, template: false, client: source, peer: destination };
+        let mut shard = self.shard_of(from);
+        let index = shard.find(hash_both(from, to), &tuple)?;
+        shard.with(index, |connection| act(Way::In, connection))
     }
 
     /// Finds the connection or template named `tuple`, seen from the client, and runs `act` on it.
@@ -110,8 +118,9 @@ impl Connections {
         tuple: &Tuple,
         act: impl FnOnce(&mut Connection) -> R,
     ) -> Option<R> {
-        let mut shard = self.shard_of(tuple.protocol, tuple.client);
-        let index = shard.find(self.hash(tuple), tuple)?;
+        let (client, peer) = self.ends(tuple);
+        let mut shard = self.shard_of(client);
+        let index = shard.find(hash_both(client, peer), tuple)?;
         shard.with(index, act)
     }
 
@@ -123,14 +132,16 @@ impl Connections {
         act: impl FnOnce(&mut Connection) -> R,
     ) -> Option<R> {
         let tuple = connection.tuple;
-        let hash = self.hash(&tuple);
-        let reply_hash = self.hash(&connection.reply_tuple());
-        let mut shard = self.shard_of(tuple.protocol, tuple.client);
+        let (client, peer) = self.ends(&tuple);
+        let hash = hash_both(client, peer);
+        let mut shard = self.shard_of(client);
         let index = match shard.find(hash, &tuple) {
             Some(index) => index,
             None => {
+                let server = self.server_of(&connection);
                 self.count.fetch_add(1, Relaxed);
-                shard.insert(hash, reply_hash, connection)
+                self.servers.add(server);
+                shard.insert(hash, hash_both(client, server), connection)
             }
         };
         shard.with(index, act)
@@ -138,11 +149,12 @@ impl Connections {
 
     /// Removes the connection that a client's packet belongs to.
     pub fn remove(&self, tuple: &Tuple) {
-        let mut shard = self.shard_of(tuple.protocol, tuple.client);
-        if let Some(index) = shard.find(self.hash(tuple), tuple)
-            && shard.remove(index).is_some()
+        let (client, peer) = self.ends(tuple);
+        let mut shard = self.shard_of(client);
+        if let Some(index) = shard.find(hash_both(client, peer), tuple)
+            && let Some(connection) = shard.remove(index)
         {
-            self.count.fetch_sub(1, Relaxed);
+            self.gone(&connection);
         }
     }
 
@@ -160,8 +172,7 @@ impl Connections {
 
     /// Removes what has expired by `now` from one shard; `shard` is taken modulo [`SHARDS`].
     pub fn expire(&self, shard: usize, now: Duration) {
-        let removed = lock(&self.shards[shard % SHARDS]).expire(now);
-        self.count.fetch_sub(removed, Relaxed);
+        lock(&self.shards[shard % SHARDS]).expire(now, |connection| self.gone(connection));
     }
 
     /// One shard for reading, or `None` past the last.
@@ -169,13 +180,26 @@ impl Connections {
         self.shards.get(shard).map(lock)
     }
 
-    fn shard_of(&self, protocol: u8, client: Endpoint) -> MutexGuard<'_, Shard> {
-        let hash = self.hasher.hash_one((protocol, client));
-        lock(&self.shards[hash as usize % SHARDS])
+    /// A connection has been taken out of its shard.
+    fn gone(&self, connection: &Connection) {
+        self.count.fetch_sub(1, Relaxed);
+        self.servers.remove(self.server_of(connection));
     }
 
-    fn hash(&self, tuple: &Tuple) -> u64 {
-        self.hasher.hash_one(tuple)
+    /// The shard of a client.
+    fn shard_of(&self, client: u64) -> MutexGuard<'_, Shard> {
+        lock(&self.shards[client as usize % SHARDS])
+    }
+
+    /// Hashes of client and peer.
+    fn ends(&self, tuple: &Tuple) -> (u64, u64) {
+        let hash = |end| hash_end(&self.hasher, tuple.protocol, end);
+        (hash(tuple.client), hash(tuple.peer))
+    }
+
+    /// Hash of the server's end.
+    fn server_of(&self, connection: &Connection) -> u64 {
+        hash_end(&self.hasher, connection.tuple.protocol, connection.server_endpoint)
     }
 }
 

@@ -80,3 +80,39 @@ proptest! {
         }
     }
 }
+
+fn open(table: &Connections, client: Endpoint, vip: Endpoint, now: Duration) {
+    let (service, real) = parts();
+    let tuple = Tuple { protocol: 17, template: false, client, peer: vip };
+    let connection = Connection::new(tuple, Forwarding::Nat, service, real, now);
+    table.insert(connection, |connection| connection.incoming(0, 100, now, &Timeouts::default()));
+}
+
+#[test]
+fn a_server_that_is_also_a_client_has_both_kinds_of_packets_recognised() {
+    let table = Connections::new(10);
+    let now = Duration::from_secs(1);
+    let (real, client, vip) = (endpoint(REAL, 5353), endpoint(1, 4000), endpoint(VIP, 53));
+    open(&table, client, vip, now);
+    let other = endpoint(VIP, 54);
+    open(&table, real, other, now);
+    let way = |from, to| table.with(17, from, to, |way, _| way);
+    assert_eq!(way(real, client), Some(Way::Out));
+    assert_eq!(way(real, other), Some(Way::In));
+    assert_eq!(way(client, vip), Some(Way::In));
+    assert_eq!(way(real, endpoint(2, 4000)), None);
+}
+
+#[test]
+fn a_server_is_looked_up_as_one_only_while_it_has_connections() {
+    let table = Connections::new(10);
+    let (real, client, vip) = (endpoint(REAL, 5353), endpoint(1, 4000), endpoint(VIP, 53));
+    let known = || table.servers.may_have(super::hash_end(&table.hasher, 17, real));
+    open(&table, client, vip, Duration::from_secs(1));
+    assert!(known());
+    table.remove(&Tuple { protocol: 17, template: false, client, peer: vip });
+    assert!(!known(), "removed");
+    open(&table, client, vip, Duration::from_secs(1));
+    (0..SHARDS).for_each(|shard| table.expire(shard, Duration::from_secs(400)));
+    assert!(!known() && table.is_empty(), "expired");
+}
