@@ -4,7 +4,7 @@
 //! It is cut into shards, each behind a lock of its own. A shard is chosen by protocol and client,
 //! which request and reply have in common, so both directions of a connection live in one shard
 //! and a packet takes one lock, once: whether its source is the client or may be a server is known
-//! before ([`ends`]). Within a shard there is an index for each direction.
+//! before (`ends.rs`). Within a shard there is an index for each direction.
 
 mod ends;
 mod shard;
