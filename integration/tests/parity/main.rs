@@ -13,12 +13,13 @@ use integration::parity::{run, scenarios};
 
 /// Whether the comparison can be made here; says why not.
 fn possible() -> bool {
-    let reasons = [integration::lab::supported(), integration::kernel_host::supported()];
-    for reason in reasons.into_iter().filter_map(Result::err) {
-        eprintln!("skipped: {reason:#}");
-        return false;
+    match integration::lab::supported().and_then(|()| integration::kernel_host::supported()) {
+        Ok(()) => true,
+        Err(reason) => {
+            eprintln!("skipped: {reason:#}");
+            false
+        }
     }
-    true
 }
 
 /// Runs the scenario; both sides have to do the same.
