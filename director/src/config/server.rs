@@ -220,13 +220,6 @@ fn tunnel(
             checksum.wrong(what, known, report);
         }
     }
-    if kind != "ipip" {
-        field.wrong(
-            format!("tunnels of type {kind} come with a later version"),
-            "use tunnel = \"ipip\", which is also what a server without this key has",
-            report,
-        );
-    }
     match kind {
         "gue" => {
             let Some(port) = port else {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::service::{RealServer, Service};
 use super::state::{State, Timeouts};
 use super::tcp::{self, Direction};
-use crate::control::api::Forwarding;
+use super::transmitter::Transmitter;
 
 /// An address and a port, host order.
 pub type Endpoint = (IpAddr, u16);
@@ -39,8 +39,8 @@ pub struct Connection {
     pub tuple: Tuple,
     /// The server's address and port.
     pub server_endpoint: Endpoint,
-    /// The method that the server had when the connection was made; it never changes.
-    pub forwarding: Forwarding,
+    /// How its packets reach the server; as it was when the connection was made.
+    pub transmitter: Transmitter,
     /// The service.
     pub service: Arc<Service>,
     /// The server.
@@ -60,7 +60,7 @@ impl Connection {
     /// A new connection, counted on its server.
     pub fn new(
         tuple: Tuple,
-        forwarding: Forwarding,
+        transmitter: Transmitter,
         service: Arc<Service>,
         server: Arc<RealServer>,
         now: Duration,
@@ -73,9 +73,9 @@ impl Connection {
         };
         Connection {
             server_endpoint: (server.load.address(), port),
-            no_output: forwarding != Forwarding::Nat,
+            no_output: transmitter != Transmitter::Nat,
             tuple,
-            forwarding,
+            transmitter,
             service,
             server,
             state: State::None,
@@ -88,7 +88,7 @@ impl Connection {
     /// A template that sends a client's further connections to `server` until `expires`.
     pub fn template(
         tuple: Tuple,
-        forwarding: Forwarding,
+        transmitter: Transmitter,
         service: Arc<Service>,
         server: Arc<RealServer>,
         expires: Duration,
@@ -98,7 +98,7 @@ impl Connection {
         Connection {
             tuple,
             server_endpoint: (server.load.address(), port),
-            forwarding,
+            transmitter,
             service,
             server,
             state: State::None,

@@ -5,26 +5,38 @@ use std::time::Duration;
 
 use forwarding::checksum::{self, Partial};
 use forwarding::icmp::Error;
-use forwarding::tunnel::Outer;
-use forwarding::{Family, Headers, Packet, direct, icmp, nat, tunnel};
+use forwarding::tunnel::{Encapsulation, Outer};
+use forwarding::{Family, Headers, Packet, direct, icmp, nat};
 
 use super::connections::Way;
+use super::transmitter::{Transmitter, encapsulation};
 use super::verdict::{DropReason, Method, PassReason, Path, Stop, Verdict};
 use super::{Dispatcher, Routes, Target};
-use crate::control::api::Forwarding;
+
+/// Where a packet goes and what is done to it for that.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Onward {
+    pub(super) method: Method,
+    pub(super) destination: IpAddr,
+    /// What goes around it, with [`Method::Tunnel`].
+    pub(super) tunnel: Option<Encapsulation>,
+}
 
 impl Target {
     /// How the packet goes on and to which address, or why it is not ours to send on.
-    pub(super) fn method(&self) -> Result<(Method, IpAddr), PassReason> {
-        match (self.way, self.forwarding) {
-            (_, Forwarding::Local) => Err(PassReason::Local),
-            (Way::In, Forwarding::Nat) => Ok((Method::Nat, self.server.0)),
-            (Way::In, Forwarding::Tunnel) => Ok((Method::Tunnel, self.server.0)),
-            (Way::In, Forwarding::Direct) => Ok((Method::Direct, self.server.0)),
-            (Way::Out, Forwarding::Nat) => Ok((Method::NatReply, self.client.0)),
+    pub(super) fn onward(&self) -> Result<Onward, PassReason> {
+        let (method, destination, tunnel) = match (self.way, self.transmitter) {
+            (_, Transmitter::Local) => return Err(PassReason::Local),
+            (Way::In, Transmitter::Nat) => (Method::Nat, self.server.0, None),
+            (Way::In, Transmitter::Tunnel(tunnel)) => {
+                (Method::Tunnel, self.server.0, Some(encapsulation(tunnel)))
+            }
+            (Way::In, Transmitter::Direct) => (Method::Direct, self.server.0, None),
+            (Way::Out, Transmitter::Nat) => (Method::NatReply, self.client.0, None),
             // A server that answers through the director although it need not.
-            (Way::Out, _) => Err(PassReason::NoService),
-        }
+            (Way::Out, _) => return Err(PassReason::NoService),
+        };
+        Ok(Onward { method, destination, tunnel })
     }
 }
 
@@ -38,11 +50,11 @@ impl Dispatcher {
         mut headers: Headers,
         target: &Target,
     ) -> Verdict {
-        let (method, destination) = match target.method() {
-            Ok(way_on) => way_on,
+        let onward = match target.onward() {
+            Ok(onward) => onward,
             Err(reason) => return Verdict::Pass(reason),
         };
-        let path = match self.prepare(now, routes, packet, &mut headers, method, destination) {
+        let path = match self.prepare(now, routes, packet, &mut headers, &onward) {
             Ok(path) => path,
             Err(stop) => {
                 if matches!(stop, Stop::Answer(_)) {
@@ -52,6 +64,7 @@ impl Dispatcher {
             }
         };
         let partial = checksum::partial(packet.bytes(), &headers);
+        let method = onward.method;
         match method {
             Method::Nat => {
                 let (address, port) = target.server;
@@ -62,7 +75,7 @@ impl Dispatcher {
                 nat::rewrite_source(packet.bytes_mut(), &mut headers, address, port, partial);
             }
             Method::Tunnel => {
-                return self.encapsulate(packet, &headers, partial, path, destination);
+                return self.encapsulate(packet, &headers, partial, path, &onward, target);
             }
             Method::Direct => {}
         }
@@ -73,7 +86,7 @@ impl Dispatcher {
     /// unless the method is NAT: the kernel finds the connection of what it sends itself by the
     /// address that the server answers from.
     fn count_own_error(&self, protocol: u8, target: &Target) {
-        if target.way != Way::In || target.forwarding == Forwarding::Nat {
+        if target.way != Way::In || target.transmitter == Transmitter::Nat {
             return;
         }
         let Some((_, reply)) = self.reply() else { return };
@@ -93,9 +106,9 @@ impl Dispatcher {
         routes: &mut impl Routes,
         packet: &mut Packet<'_>,
         headers: &mut Headers,
-        method: Method,
-        destination: IpAddr,
+        onward: &Onward,
     ) -> Result<Path, Stop> {
+        let &Onward { method, destination, tunnel } = onward;
         if method != Method::Tunnel && destination.is_ipv4() != (headers.family == Family::V4) {
             return Err(Stop::Drop(DropReason::FamilyMismatch));
         }
@@ -105,10 +118,10 @@ impl Dispatcher {
             let own = own_address(routes, headers, method);
             return Err(self.answer(now, packet, headers, own, Error::TimeExceeded, reason));
         }
-        let overhead = match method {
-            Method::Tunnel => tunnel::overhead(destination),
-            _ => 0,
-        };
+        let overhead = tunnel.map_or(0, |tunnel| {
+            let partial = checksum::partial(packet.bytes(), headers).is_some();
+            tunnel.overhead(destination, partial)
+        });
         let mtu = path.mtu.saturating_sub(overhead as u32);
         if headers.ip_len() > mtu as usize && headers.dont_fragment {
             let reason = DropReason::TooBig;
@@ -118,26 +131,38 @@ impl Dispatcher {
         Ok(path)
     }
 
-    /// Puts the packet into a tunnel to `server`.
+    /// Puts the packet into the tunnel to its server. All packets of a connection, later fragments
+    /// too, have the same source port there.
     pub(super) fn encapsulate(
         &mut self,
         packet: &mut Packet<'_>,
         headers: &Headers,
         partial: Option<Partial>,
         path: Path,
-        server: IpAddr,
+        onward: &Onward,
+        target: &Target,
     ) -> Verdict {
         let Some(source) = path.source else {
             return Verdict::Drop(DropReason::NoRoute);
         };
-        let outer = Outer { source, destination: server, id: self.next_id };
+        let outer = Outer { source, destination: onward.destination, id: self.next_id };
         self.next_id = self.next_id.wrapping_add(1);
-        let Some((outer, shift)) = tunnel::encapsulate(packet, headers, &outer) else {
-            return Verdict::Drop(DropReason::NoRoom);
+        let tunnel = onward.tunnel.unwrap_or_default();
+        let flow = match tunnel {
+            Encapsulation::Gue { .. } => {
+                self.shared.connections.flow_hash(target.client, target.virtual_endpoint)
+            }
+            Encapsulation::Ipip | Encapsulation::Gre { .. } => 0,
         };
-        let partial = partial
-            .map(|partial| Partial { start: partial.start.wrapping_add_signed(shift), ..partial });
-        Verdict::Transmit { method: Method::Tunnel, path, partial, headers: outer }
+        match tunnel.encapsulate(packet, headers, partial, flow, &outer) {
+            Some(made) => Verdict::Transmit {
+                method: Method::Tunnel,
+                path,
+                partial: made.partial,
+                headers: made.headers,
+            },
+            None => Verdict::Drop(DropReason::NoRoom),
+        }
     }
 
     /// Writes the ICMP error about `packet` into the reply buffer, unless none may be sent.

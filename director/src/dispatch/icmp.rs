@@ -27,8 +27,10 @@ impl Dispatcher {
         let Some(quote) = icmp::quoted(packet.bytes(), &headers) else {
             return pass;
         };
-        if is_tunnels(&quote) {
-            return self.tell_client(now, packet, &headers, &quote);
+        if is_tunnels(&quote)
+            && let Some(verdict) = self.tell_client(now, packet, &headers, &quote)
+        {
+            return verdict;
         }
         if quote.protocol != TCP && quote.protocol != UDP {
             return pass;
@@ -45,17 +47,18 @@ impl Dispatcher {
             },
         );
         let Some(target) = target else { return pass };
-        let (method, destination) = match target.method() {
-            Ok(way_on) => way_on,
+        let onward = match target.onward() {
+            Ok(onward) => onward,
             Err(PassReason::Local) => return Verdict::Pass(PassReason::Local),
             Err(_) => return pass,
         };
-        let path = match self.prepare(now, routes, packet, &mut headers, method, destination) {
+        let path = match self.prepare(now, routes, packet, &mut headers, &onward) {
             Ok(path) => path,
             // No error is ever sent about an error.
             Err(Stop::Answer(reason)) => return Verdict::Drop(reason),
             Err(stop) => return stop.into(),
         };
+        let method = onward.method;
         let translation = match method {
             Method::Nat => Translation {
                 outer_destination: Some(target.server.0),
@@ -68,7 +71,7 @@ impl Dispatcher {
                 ..Translation::default()
             },
             Method::Tunnel => {
-                return self.encapsulate(packet, &headers, None, path, destination);
+                return self.encapsulate(packet, &headers, None, path, &onward, &target);
             }
             Method::Direct => {
                 return Verdict::Transmit { method, path, partial: None, headers };

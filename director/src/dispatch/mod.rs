@@ -26,6 +26,7 @@ pub mod service;
 pub mod state;
 pub mod tcp;
 pub mod traffic;
+pub mod transmitter;
 pub mod verdict;
 
 mod forward;
@@ -46,13 +47,13 @@ use std::time::Duration;
 use forwarding::icmp::Error;
 use forwarding::{Fragment, Headers, Malformed, Packet, parse};
 
-use crate::control::api::Forwarding;
 use connection::Endpoint;
 use connections::{Connections, Way};
 use fragments::Fragments;
 use limiter::Limiter;
 use service::Services;
 use state::Timeouts;
+use transmitter::Transmitter;
 use verdict::{DropReason, PassReason, Path, Stop, Verdict};
 
 /// IP protocol numbers the pipeline knows.
@@ -101,7 +102,7 @@ impl Shared {
 #[derive(Clone, Copy, Debug)]
 struct Target {
     way: Way,
-    forwarding: Forwarding,
+    transmitter: Transmitter,
     client: Endpoint,
     virtual_endpoint: Endpoint,
     server: Endpoint,
@@ -244,7 +245,7 @@ impl Target {
     fn of(way: Way, connection: &connection::Connection) -> Target {
         Target {
             way,
-            forwarding: connection.forwarding,
+            transmitter: connection.transmitter,
             client: connection.tuple.client,
             virtual_endpoint: connection.tuple.peer,
             server: connection.server_endpoint,

@@ -40,7 +40,7 @@ impl Dispatcher {
             }
             template.expires = now + timeout;
             let decision =
-                Decision { server: template.server.clone(), forwarding: template.forwarding };
+                Decision { server: template.server.clone(), transmitter: template.transmitter };
             Some((decision, template.control()))
         };
         match connections.with_tuple(&tuple, renew) {
@@ -48,9 +48,9 @@ impl Dispatcher {
             Some(None) => connections.remove(&tuple),
             None => {}
         }
-        let Decision { server, forwarding } = service.schedule(key, now)?;
+        let Decision { server, transmitter } = service.schedule(key, now)?;
         let template =
-            Connection::template(tuple, forwarding, service.clone(), server, now + timeout);
+            Connection::template(tuple, transmitter, service.clone(), server, now + timeout);
         // Another worker may have been first: then its template holds.
         connections.insert(template, renew).flatten()
     }

@@ -47,7 +47,7 @@ impl Dispatcher {
             peer: (headers.destination, headers.destination_port),
         };
         let connection =
-            Connection::new(tuple, decision.forwarding, service.clone(), decision.server, now)
+            Connection::new(tuple, decision.transmitter, service.clone(), decision.server, now)
                 .controlled_by(control);
         let timeouts = &self.shared.timeouts;
         self.shared

@@ -8,7 +8,8 @@ use std::time::Duration;
 use schedulers::{Change, Key, Scheduler, Server, TooManyServers};
 
 use super::traffic::Traffic;
-use crate::control::api::{Forwarding, ServerSpec, ServiceKey, ServiceSpec};
+use super::transmitter::Transmitter;
+use crate::control::api::{ServerSpec, ServiceKey, ServiceSpec};
 
 /// A real server of one service. It outlives its removal while connections refer to it, and is
 /// revived with them when it is added again.
@@ -164,8 +165,8 @@ pub struct Service {
 pub struct Decision {
     /// The server.
     pub server: Arc<RealServer>,
-    /// Forwarding method as it stands now; the connection keeps it.
-    pub forwarding: Forwarding,
+    /// How packets reach it now; the connection keeps this.
+    pub transmitter: Transmitter,
 }
 
 impl Service {
@@ -214,7 +215,10 @@ impl Service {
     pub fn schedule(&self, key: &Key, now: Duration) -> Option<Decision> {
         let mut choice = self.choice();
         let member = choice.choose(key, now)?;
-        Some(Decision { server: member.server.clone(), forwarding: member.spec.forwarding })
+        Some(Decision {
+            server: member.server.clone(),
+            transmitter: Transmitter::from(&member.spec),
+        })
     }
 }
 

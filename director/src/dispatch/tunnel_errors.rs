@@ -14,35 +14,35 @@ use std::time::Duration;
 use forwarding::icmp::{self, Error};
 use forwarding::wire::icmp::{Header, v4, v6};
 use forwarding::wire::protocol;
-use forwarding::{Family, Headers, Packet, tunnel};
+use forwarding::{Family, Headers, Packet};
 
 use super::connections::Way;
-use super::verdict::{DropReason, PassReason, Verdict};
+use super::transmitter::Transmitter;
+use super::verdict::{DropReason, Verdict};
 use super::{Dispatcher, TCP, UDP};
-use crate::control::api::Forwarding;
+use crate::control::api::Tunnel;
 
 /// The least MTU that IPv4 knows (RFC 791 section 3.2).
 const LEAST_MTU: u32 = 68;
 
 /// Whether a quoted packet is one that we may have put into a tunnel.
 pub(super) fn is_tunnels(quote: &Headers) -> bool {
-    matches!(quote.protocol, protocol::IPIP | protocol::IPV6)
+    matches!(quote.protocol, protocol::IPIP | protocol::IPV6 | protocol::GRE | protocol::UDP)
 }
 
 impl Dispatcher {
     /// Answers the client of the packet inside `quote`, the tunnel packet that the ICMP error in
-    /// `packet` is about.
+    /// `packet` is about. `None` when no connection of ours has sent it.
     pub(super) fn tell_client(
         &mut self,
         now: Duration,
         packet: &Packet<'_>,
         headers: &Headers,
         quote: &Headers,
-    ) -> Verdict {
-        let pass = Verdict::Pass(PassReason::Icmp);
-        let Some(inner) = icmp::tunnelled(packet.bytes(), quote) else { return pass };
+    ) -> Option<Verdict> {
+        let inner = icmp::tunnelled(packet.bytes(), quote)?;
         if inner.protocol != TCP && inner.protocol != UDP {
-            return pass;
+            return None;
         }
         let ours = self.shared.connections.with(
             inner.protocol,
@@ -50,23 +50,35 @@ impl Dispatcher {
             (inner.destination, inner.destination_port),
             |way, connection| {
                 way == Way::In
-                    && connection.forwarding == Forwarding::Tunnel
+                    && is_of(connection.transmitter, quote)
                     && connection.server_endpoint.0 == quote.destination
             },
         );
         if ours != Some(true) {
-            return pass;
+            return None;
         }
         let reason = DropReason::TunnelError;
-        let Some(message) = Header::at(packet.bytes(), headers.l4) else { return pass };
+        let message = Header::at(packet.bytes(), headers.l4)?;
         let (kind, code, rest) = (message.kind(), message.code(), message.rest());
-        match for_client(headers.family, (kind, code, rest), quote, &inner) {
+        Some(match for_client(headers.family, (kind, code, rest), quote, &inner) {
             // It speaks as the packet's destination would: to the client there is no tunnel.
             Some(error) => {
                 self.answer(now, packet, &inner, inner.destination, error, reason).into()
             }
             None => Verdict::Drop(reason),
+        })
+    }
+}
+
+/// Whether a quoted packet is one that this transmitter has made.
+fn is_of(transmitter: Transmitter, quote: &Headers) -> bool {
+    let Transmitter::Tunnel(tunnel) = transmitter else { return false };
+    match tunnel {
+        Tunnel::Ipip => matches!(quote.protocol, protocol::IPIP | protocol::IPV6),
+        Tunnel::Gue { port, .. } => {
+            quote.protocol == protocol::UDP && quote.destination_port == port
         }
+        Tunnel::Gre { .. } => quote.protocol == protocol::GRE,
     }
 }
 
@@ -103,6 +115,7 @@ fn too_big(mtu: u32, quote: &Headers, inner: &Headers) -> Option<Error> {
     if !inner.dont_fragment {
         return None;
     }
-    let mtu = mtu.checked_sub(tunnel::overhead(quote.destination) as u32)?;
+    let overhead = inner.l3 - quote.l3;
+    let mtu = mtu.checked_sub(overhead as u32)?;
     (mtu >= LEAST_MTU).then_some(Error::TooBig { mtu })
 }

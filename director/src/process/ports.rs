@@ -25,6 +25,9 @@ use crate::table::Interest;
 pub(super) use bench::Bench;
 use ladder::{Refusals, Step};
 
+/// IP protocol number of UDP.
+const UDP: u8 = 17;
+
 /// An interface that packets are taken from.
 #[derive(Clone, Debug)]
 struct Card {
@@ -213,6 +216,10 @@ impl Opened {
                     keys.add_nat_server(protocol, address.ip(), address.port());
                 }
                 Interest::TunnelServer(address) => keys.add_tunnel_server(address),
+                // Errors quote what we sent to the port, as they do of a NAT server.
+                Interest::GueServer(address) => {
+                    keys.add_nat_server(UDP, address.ip(), address.port());
+                }
             }
         }
         // A packet must not be dropped by the guard before we take it, nor the other way round

@@ -26,8 +26,9 @@ pub(super) const TRANSPORTS: &[u8] = &[6, 17, 132];
 /// ping of the VIP, however long, is the kernel's in all its parts.
 pub(super) const LATER_FRAGMENTS: &[u8] = &[6, 17, 132, ROUTING, DESTINATION_OPTIONS];
 
-/// How a tunnel server's packets are encapsulated: IPv4 or IPv6 in IP.
-pub(super) const TUNNELS: &[u8] = &[4, 41];
+/// How a tunnel server's packets are encapsulated: IPv4 or IPv6 in IP, or GRE. GUE is UDP, to a
+/// port that is a key of its own.
+pub(super) const TUNNELS: &[u8] = &[4, 41, 47];
 
 /// ICMP: destination unreachable, source quench, time exceeded, parameter problem.
 pub(super) const ICMP_ERRORS: &[u8] = &[3, 4, 11, 12];

@@ -12,6 +12,7 @@ use super::{State, Table};
 use crate::control::api::{Forwarding, Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec};
 use crate::control::operations::Command;
 use crate::dispatch::service::{Member, RealServer, Service};
+use crate::dispatch::transmitter::Transmitter;
 
 impl Table {
     /// Makes one change at `now` (time since start).
@@ -155,7 +156,7 @@ impl Table {
         let index = choice.position(spec.address).ok_or_else(no_such_server)?;
         let spec = self.settle(spec);
         let member = &choice.members()[index];
-        if member.spec.forwarding != spec.forwarding {
+        if Transmitter::from(&member.spec) != Transmitter::from(&spec) {
             state.trash.note_former(*key, member);
         }
         choice.edit(index, spec);

@@ -1,8 +1,8 @@
 //! What is wrong with a service or a server that somebody asks for. A refusal changes nothing.
 
-use super::is_supported;
 use crate::control::api::{
     Forwarding, Persistence, Protocol, Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec,
+    Tunnel, TunnelChecksum,
 };
 
 pub(super) fn refuse(error: RefusalKind, message: impl Into<String>) -> Refusal {
@@ -90,11 +90,13 @@ pub(super) fn server(key: &ServiceKey, spec: &ServerSpec) -> Result<(), Refusal>
     if spec.lower_threshold > spec.upper_threshold {
         return Err(refuse(RefusalKind::Range, "the lower threshold is above the upper one"));
     }
-    if spec.forwarding == Forwarding::Tunnel && !is_supported(&spec.tunnel) {
-        return Err(refuse(
-            RefusalKind::Unsupported,
-            "of the tunnel types only ipip is built; gue and gre are not yet",
-        ));
+    if let (Forwarding::Tunnel, Tunnel::Gre { checksum: TunnelChecksum::Remcsum }) =
+        (spec.forwarding, spec.tunnel)
+    {
+        return Err(refuse(RefusalKind::Invalid, "a GRE tunnel has no remote checksum offload"));
+    }
+    if let (Forwarding::Tunnel, Tunnel::Gue { port: 0, .. }) = (spec.forwarding, spec.tunnel) {
+        return Err(refuse(RefusalKind::Invalid, "a GUE tunnel needs the server's UDP port"));
     }
     Ok(())
 }

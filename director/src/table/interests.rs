@@ -3,7 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::Table;
-use crate::control::api::{Forwarding, ServiceKey};
+use crate::control::api::{ServiceKey, Tunnel};
+use crate::dispatch::transmitter::Transmitter;
 
 /// What the steering program needs to know of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -14,6 +15,8 @@ pub enum Interest {
     NatServer(u8, SocketAddr),
     /// ICMP errors about packets in a tunnel to this server.
     TunnelServer(IpAddr),
+    /// The same where the tunnel is UDP: address and GUE port.
+    GueServer(SocketAddr),
 }
 
 impl Table {
@@ -27,7 +30,8 @@ impl Table {
             interests.extend(of_service(&service.key));
             for member in service.choice().members() {
                 let spec = &member.spec;
-                interests.extend(of_server(&service.key, spec.forwarding, spec.address));
+                let transmitter = Transmitter::from(spec);
+                interests.extend(of_server(&service.key, transmitter, spec.address));
             }
         }
         interests.sort_unstable();
@@ -49,19 +53,24 @@ pub(super) fn of_service(service: &ServiceKey) -> Option<Interest> {
 /// What has to be steered for a server of `service`.
 pub(super) fn of_server(
     service: &ServiceKey,
-    forwarding: Forwarding,
+    transmitter: Transmitter,
     server: SocketAddr,
 ) -> Option<Interest> {
     let ServiceKey::Address { protocol, address } = *service else {
         return None;
     };
-    match forwarding {
-        Forwarding::Nat => {
+    match transmitter {
+        Transmitter::Nat => {
             // Servers of a service for every port are spoken to on the port that the client chose.
             let port = if address.port() == 0 { 0 } else { server.port() };
             Some(Interest::NatServer(protocol.number(), SocketAddr::new(server.ip(), port)))
         }
-        Forwarding::Tunnel => Some(Interest::TunnelServer(server.ip())),
-        Forwarding::Direct | Forwarding::Local => None,
+        Transmitter::Tunnel(Tunnel::Gue { port, .. }) => {
+            Some(Interest::GueServer(SocketAddr::new(server.ip(), port)))
+        }
+        Transmitter::Tunnel(Tunnel::Ipip | Tunnel::Gre { .. }) => {
+            Some(Interest::TunnelServer(server.ip()))
+        }
+        Transmitter::Direct | Transmitter::Local => None,
     }
 }

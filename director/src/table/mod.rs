@@ -23,7 +23,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::Notify;
 
 use crate::config::DeclaredService;
-use crate::control::api::{Forwarding, ServiceKey, Tunnel};
+use crate::control::api::{Forwarding, ServiceKey};
 use crate::dispatch::Shared;
 use crate::dispatch::service::{Service, Services};
 pub use interests::Interest;
@@ -145,9 +145,4 @@ impl Table {
             }
         }
     }
-}
-
-/// Whether this version can do a tunnel type.
-fn is_supported(tunnel: &Tunnel) -> bool {
-    *tunnel == Tunnel::Ipip
 }

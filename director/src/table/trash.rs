@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::interests::{Interest, of_server, of_service};
-use crate::control::api::{Forwarding, ServiceKey};
+use crate::control::api::ServiceKey;
 use crate::dispatch::service::{Member, RealServer, Service};
+use crate::dispatch::transmitter::Transmitter;
 
 /// How long a removed server is kept at least, to be revived with its counters (`ipvs.md` 4.5).
 pub(super) const TRASH_TIME: Duration = Duration::from_secs(120);
@@ -29,7 +30,7 @@ pub(super) struct Removed {
     /// The service that it was removed from, or that was removed with it.
     pub(super) service: Arc<Service>,
     pub(super) server: Arc<RealServer>,
-    forwarding: Forwarding,
+    transmitter: Transmitter,
     since: Duration,
     /// Whether it had connections when last looked at.
     busy: bool,
@@ -39,7 +40,7 @@ pub(super) struct Removed {
 struct Former {
     service: ServiceKey,
     server: Arc<RealServer>,
-    forwarding: Forwarding,
+    transmitter: Transmitter,
 }
 
 impl Trash {
@@ -48,7 +49,7 @@ impl Trash {
         member.server.set_available(false);
         self.removed.push(Removed {
             service: service.clone(),
-            forwarding: member.spec.forwarding,
+            transmitter: Transmitter::from(&member.spec),
             since: now,
             busy: member.server.has_connections(),
             server: member.server,
@@ -67,11 +68,11 @@ impl Trash {
 
     /// Notes that a server had another forwarding method so far.
     pub(super) fn note_former(&mut self, service: ServiceKey, member: &Member) {
-        let (forwarding, server) = (member.spec.forwarding, &member.server);
+        let (transmitter, server) = (Transmitter::from(&member.spec), &member.server);
         let is_known =
-            |known: &Former| Arc::ptr_eq(&known.server, server) && known.forwarding == forwarding;
+            |known: &Former| Arc::ptr_eq(&known.server, server) && known.transmitter == transmitter;
         if server.has_connections() && !self.former.iter().any(is_known) {
-            self.former.push(Former { service, server: server.clone(), forwarding });
+            self.former.push(Former { service, server: server.clone(), transmitter });
         }
     }
 
@@ -97,10 +98,10 @@ impl Trash {
         let services = self.removed.iter().filter(|removed| removed.busy);
         let services = services.filter_map(|removed| of_service(&removed.service.key));
         let removed = self.removed.iter().filter_map(|removed| {
-            of_server(&removed.service.key, removed.forwarding, removed.server.address())
+            of_server(&removed.service.key, removed.transmitter, removed.server.address())
         });
         let former = self.former.iter().filter_map(|former| {
-            of_server(&former.service, former.forwarding, former.server.address())
+            of_server(&former.service, former.transmitter, former.server.address())
         });
         services.chain(removed).chain(former)
     }

@@ -2,11 +2,11 @@
 
 use crate::parse::{Extent, ipv4, ipv6, transport};
 use crate::wire::{icmp, protocol};
-use crate::{Family, Headers};
+use crate::{Family, Headers, tunnel};
 
 /// The packet that an ICMP error quotes. Its `Headers` have offsets into the whole frame, `end` is
-/// cut to what is quoted, and at least 8 bytes of TCP, UDP, SCTP are there, or of IPIP the outer
-/// header. `None` when `frame` is no such error, or quotes a later fragment or another protocol.
+/// cut to what is quoted, and at least 8 bytes of TCP, UDP, SCTP are there, or of IPIP and GRE the
+/// outer header. `None` when `frame` is no such error, or quotes a later fragment or another protocol.
 ///
 /// `frame` must be what `headers` were parsed from.
 pub fn quoted(frame: &[u8], headers: &Headers) -> Option<Headers> {
@@ -23,20 +23,14 @@ pub fn quoted(frame: &[u8], headers: &Headers) -> Option<Headers> {
     read(frame.get(..end)?, begin, headers.family, headers)
 }
 
-/// The packet inside a quoted IPIP packet, as `quote` ([`quoted`]) of an error about our own tunnel
-/// describes it; of it again at least 8 bytes of TCP, UDP or SCTP are there. `None` when it is no
-/// tunnel's packet, or too little of it is quoted (RFC 792 routers quote 8 bytes: nothing to go
-/// by).
+/// The packet inside a quoted tunnel packet (IPIP, GUE, GRE), as `quote` ([`quoted`]) of an error
+/// about our own tunnel describes it; of it again at least 8 bytes of TCP, UDP or SCTP are there.
+/// `None` when it is no tunnel's packet, or too little of it is quoted (RFC 792 routers quote 8
+/// bytes: nothing to go by). Whether a UDP packet goes to a server's GUE port is for the caller to
+/// know.
 pub fn tunnelled(frame: &[u8], quote: &Headers) -> Option<Headers> {
-    let family = match quote.protocol {
-        protocol::IPIP => Family::V4,
-        protocol::IPV6 => Family::V6,
-        _ => return None,
-    };
-    if quote.is_later_fragment() {
-        return None;
-    }
-    read(frame.get(..quote.end)?, quote.l4, family, quote)
+    let (family, begin) = tunnel::quoted(frame, quote)?;
+    read(frame.get(..quote.end)?, begin, family, quote)
 }
 
 /// Reads the cut packet that begins at `begin` and may reach to the end of `bytes`.
@@ -46,7 +40,7 @@ fn read(bytes: &[u8], begin: usize, family: Family, around: &Headers) -> Option<
         Family::V6 => ipv6::network(bytes, begin, Extent::Quote).ok()?,
     };
     headers.vlan = around.vlan;
-    if !matches!(headers.protocol, protocol::IPIP | protocol::IPV6) {
+    if !matches!(headers.protocol, protocol::IPIP | protocol::IPV6 | protocol::GRE) {
         transport::read_quoted(bytes, &mut headers)?;
     }
     Some(headers)

@@ -3,7 +3,9 @@
 use super::parse;
 use crate::config::{Config, Io, Mode};
 use crate::control::DEFAULT_SOCKET;
-use crate::control::api::{Forwarding, Persistence, Protocol, ServiceKey, Timeouts, Tunnel};
+use crate::control::api::{
+    Forwarding, Persistence, Protocol, ServiceKey, Timeouts, Tunnel, TunnelChecksum,
+};
 
 const SAMPLE: &str = include_str!("../../../../examples/switchyard.toml");
 const PAGE: &str = include_str!("../../../../docs/configuration.md");
@@ -118,11 +120,11 @@ fn servers_take_port_and_forwarding_from_their_service_unless_they_have_their_ow
             [[service.server]]
             address = "[2001:db8::13]"
             forwarding = "tunnel"
-            tunnel = { type = "ipip" }
+            tunnel = { type = "gue", port = 5555, checksum = "remcsum" }
             [[service.server]]
             address = "10.0.0.14:80"
             forwarding = "tunnel"
-            tunnel = "ipip"
+            tunnel = "gre"
         "#,
     );
     let servers = &config.services[0].servers;
@@ -134,7 +136,9 @@ fn servers_take_port_and_forwarding_from_their_service_unless_they_have_their_ow
     assert_eq!(servers[1].weight, 0);
     assert_eq!((servers[1].upper_threshold, servers[1].lower_threshold), (100, 60));
     assert_eq!(servers[2].address.to_string(), "[2001:db8::13]:80");
-    assert_eq!((servers[2].tunnel, servers[3].tunnel), (Tunnel::Ipip, Tunnel::Ipip));
+    let gue = Tunnel::Gue { port: 5555, checksum: TunnelChecksum::Remcsum };
+    let gre = Tunnel::Gre { checksum: TunnelChecksum::Nocsum };
+    assert_eq!((servers[2].tunnel, servers[3].tunnel), (gue, gre));
 }
 
 #[test]

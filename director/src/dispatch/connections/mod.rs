@@ -170,6 +170,12 @@ impl Connections {
         }
     }
 
+    /// A keyed hash of a flow, the same for all its packets: chooses the source port of a tunnel.
+    pub fn flow_hash(&self, client: Endpoint, peer: Endpoint) -> u32 {
+        let ends = hash_both(hash_end(&self.hasher, 0, client), hash_end(&self.hasher, 0, peer));
+        (ends ^ (ends >> 32)) as u32
+    }
+
     /// Removes what has expired by `now` from one shard; `shard` is taken modulo [`SHARDS`].
     pub fn expire(&self, shard: usize, now: Duration) {
         lock(&self.shards[shard % SHARDS]).expire(now, |connection| self.gone(connection));

@@ -8,10 +8,11 @@ use proptest::prelude::*;
 use schedulers::{Options, Server, ServerId};
 
 use super::{Connections, SHARDS, Way};
-use crate::control::api::{Forwarding, Protocol, ServiceKey, ServiceSpec};
+use crate::control::api::{Protocol, ServiceKey, ServiceSpec};
 use crate::dispatch::connection::{Connection, Endpoint, Tuple};
 use crate::dispatch::service::{RealServer, Service};
 use crate::dispatch::state::Timeouts;
+use crate::dispatch::transmitter::Transmitter;
 
 fn endpoint(last: u8, port: u16) -> Endpoint {
     (std::net::Ipv4Addr::new(198, 51, 100, last).into(), port)
@@ -66,7 +67,7 @@ proptest! {
                 if known.is_none() {
                     let tuple = Tuple { protocol: 17, template: false, client: source, peer: vip };
                     let connection = Connection::new(
-                        tuple, Forwarding::Nat, service.clone(), real.clone(), now);
+                        tuple, Transmitter::Nat, service.clone(), real.clone(), now);
                     table.insert(connection, |connection| {
                         connection.incoming(0, 100, now, &timeouts);
                     });
@@ -84,7 +85,7 @@ proptest! {
 fn open(table: &Connections, client: Endpoint, vip: Endpoint, now: Duration) {
     let (service, real) = parts();
     let tuple = Tuple { protocol: 17, template: false, client, peer: vip };
-    let connection = Connection::new(tuple, Forwarding::Nat, service, real, now);
+    let connection = Connection::new(tuple, Transmitter::Nat, service, real, now);
     table.insert(connection, |connection| connection.incoming(0, 100, now, &Timeouts::default()));
 }
 

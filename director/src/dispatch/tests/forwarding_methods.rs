@@ -61,6 +61,53 @@ fn tunnels_carry_both_families_to_servers_of_both_families() {
 }
 
 #[test]
+fn gue_and_gre_tunnels_carry_a_packet_that_the_servers_end_takes_out_again() {
+    use crate::control::api::{Tunnel, TunnelChecksum};
+    use crate::control::operations::Command;
+    use forwarding::tunnel;
+
+    let types = [
+        Tunnel::Gue { port: 6080, checksum: TunnelChecksum::Nocsum },
+        Tunnel::Gue { port: 6080, checksum: TunnelChecksum::Csum },
+        Tunnel::Gre { checksum: TunnelChecksum::Nocsum },
+        Tunnel::Gre { checksum: TunnelChecksum::Csum },
+    ];
+    let (client, vip) = ("198.51.100.7:4000", "192.0.2.10:80");
+    for real in ["10.77.0.11:80", "[fd77::11]:80"] {
+        for kind in types {
+            let service = key(Protocol::Tcp, vip);
+            let mut bed = Bed::with(service, &[]);
+            let mut spec = server(real, Forwarding::Tunnel);
+            spec.tunnel = kind;
+            bed.apply(Command::AddServer { service, server: spec });
+            let mut ports = Vec::new();
+            for flags in [SYN, ACK] {
+                let mut out = bed.tcp(client, vip, flags);
+                assert!(out.is_sent(), "{kind:?}: {:?}", out.verdict);
+                let outer = if at(real).is_ipv4() { 20 } else { 40 };
+                let inner = match kind {
+                    Tunnel::Gue { port, .. } => {
+                        let udp = &out.frame[14 + outer..];
+                        assert_eq!(udp[2..4], port.to_be_bytes(), "destination port");
+                        ports.push([udp[0], udp[1]]);
+                        let payload = &mut out.frame[14 + outer + 8..];
+                        let range = tunnel::decapsulate_gue(payload).unwrap();
+                        payload[range].to_vec()
+                    }
+                    _ => {
+                        let ip = &out.frame[14..];
+                        ip[tunnel::decapsulate(ip).unwrap()].to_vec()
+                    }
+                };
+                let inner = SlicedPacket::from_ip(&inner).unwrap();
+                assert_eq!(ends_of(&inner), (at(client), at(vip)));
+            }
+            assert!(ports.windows(2).all(|pair| pair[0] == pair[1]), "one flow, one port");
+        }
+    }
+}
+
+#[test]
 fn a_checksum_left_to_hardware_stays_so_through_every_method() {
     let (client, vip) = ("198.51.100.7:4000", "192.0.2.10:80");
     for forwarding in [Forwarding::Nat, Forwarding::Direct, Forwarding::Tunnel] {

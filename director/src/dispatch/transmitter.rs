@@ -1,0 +1,49 @@
+//! How a connection's packets reach its server: bound to the connection when it is made, so that
+//! the packet path does not look at the server again.
+
+use forwarding::tunnel::{Encapsulation, GueChecksum, SourcePorts};
+
+use crate::control::api::{Forwarding, ServerSpec, Tunnel, TunnelChecksum};
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transmitter {
+    /// Network address translation.
+    Nat,
+    /// Direct routing.
+    Direct,
+    /// In a tunnel of this type.
+    Tunnel(Tunnel),
+    /// The director's own stack.
+    Local,
+}
+
+impl From<&ServerSpec> for Transmitter {
+    fn from(spec: &ServerSpec) -> Transmitter {
+        match spec.forwarding {
+            Forwarding::Nat => Transmitter::Nat,
+            Forwarding::Direct => Transmitter::Direct,
+            Forwarding::Local => Transmitter::Local,
+            Forwarding::Tunnel => Transmitter::Tunnel(spec.tunnel),
+        }
+    }
+}
+
+/// What a tunnel of this type puts around a packet.
+pub(super) fn encapsulation(tunnel: Tunnel) -> Encapsulation {
+    match tunnel {
+        Tunnel::Ipip => Encapsulation::Ipip,
+        Tunnel::Gue { port, checksum } => Encapsulation::Gue {
+            port,
+            source_ports: SourcePorts::default(),
+            checksum: match checksum {
+                TunnelChecksum::Nocsum => GueChecksum::Nocsum,
+                TunnelChecksum::Csum => GueChecksum::Csum,
+                TunnelChecksum::Remcsum => GueChecksum::Remcsum,
+            },
+        },
+        Tunnel::Gre { checksum } => {
+            Encapsulation::Gre { checksum: checksum != TunnelChecksum::Nocsum }
+        }
+    }
+}
