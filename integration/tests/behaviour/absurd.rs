@@ -194,7 +194,7 @@ fn survives(io: &str) {
     let count = |reason: &str| {
         status.verdicts.iter().find(|count| count.reason == reason).map_or(0, |count| count.packets)
     };
-    for reason in ["truncated", "bad_header", "bad_ip_checksum", "fragment_unknown"] {
+    for reason in ["truncated", "bad_header", "bad_ip_checksum", "passed_fragment"] {
         assert!(count(reason) > 0, "no {reason} in {:?}", status.verdicts);
     }
     let log = bed.director.process().log();
