@@ -81,7 +81,7 @@ fn changes(scheduler: &str, flags: &str) -> Scenario {
     let at = SocketAddr::new(VIP_V4, 8120);
     let mut steps =
         vec![Step::Restore(service(at, &format!("-s {scheduler} {flags}"), &[2, 3, 4, 5]))];
-    steps.extend(changes_under_way(at, |phase| {
+    steps.extend(changes_under_way(at, 1, |phase| {
         Step::Send(open((phase * 100..phase * 100 + 100).map(|number| tcp(number, at))))
     }));
     Scenario {
@@ -125,7 +125,7 @@ fn far(scheduler: &str) -> Scenario {
     let at = SocketAddr::new(VIP_V4, 8220);
     let options = format!("-s {scheduler}");
     let mut steps = vec![Step::Restore(service(at, &options, &[2, 3, 4, 5]))];
-    steps.extend(changes_under_way(at, |phase| {
+    steps.extend(changes_under_way(at, 1, |phase| {
         let flows: Vec<_> = (phase * 90..phase * 90 + 90).map(|number| tcp(number, at)).collect();
         Step::Send(come_and_go(&flows))
     }));

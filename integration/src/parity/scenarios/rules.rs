@@ -43,20 +43,24 @@ pub(super) fn show(service: SocketAddr) -> Step {
     Step::Show(format!("-L -n -t {service}"))
 }
 
-/// What an operator does to four servers' service (weights 2, 3, 4, 5) while clients come:
-/// `between(phase)` is what they send after each change, 0 first. Phases: 7.
+/// What an operator does to four servers' service (weights 2, 3, 4, 5, all times `scale`) while
+/// clients come: `between(phase)` is what they send after each change, 0 first. Phases: 7.
 pub(super) fn changes_under_way(
     service: SocketAddr,
+    scale: i32,
     mut between: impl FnMut(usize) -> Step,
 ) -> Vec<Step> {
     let server = |number| server(number, service);
+    let with = |command: &str, number, weight: i32| {
+        format!("{command} -t {service} -r {} -g -w {}", server(number), weight * scale)
+    };
     let changes = [
-        format!("-a -t {service} -r {} -g -w 6", server(5)),
-        format!("-e -t {service} -r {} -g -w 9", server(2)),
-        format!("-e -t {service} -r {} -g -w 0", server(3)),
+        with("-a", 5, 6),
+        with("-e", 2, 9),
+        with("-e", 3, 0),
         format!("-d -t {service} -r {}", server(1)),
-        format!("-a -t {service} -r {} -g -w 2", server(1)),
-        format!("-e -t {service} -r {} -g -w 4", server(3)),
+        with("-a", 1, 2),
+        with("-e", 3, 4),
     ];
     let mut steps = vec![between(0)];
     for (change, phase) in changes.into_iter().zip(1..) {

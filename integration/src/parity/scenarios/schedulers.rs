@@ -134,10 +134,10 @@ fn edits_of_limits() -> Scenario {
 
 fn changes(scheduler: &str) -> Scenario {
     let at = SocketAddr::new(VIP_V4, 8020);
-    let scale = if scheduler == "ovf" { 50 } else { 1 };
+    let scale = if scheduler == "ovf" { 25 } else { 1 };
     let weights = [2, 3, 4, 5].map(|weight| weight * scale);
     let mut steps = vec![Step::Restore(service(at, &format!("-s {scheduler}"), &weights))];
-    steps.extend(changes_under_way(at, |phase| {
+    steps.extend(changes_under_way(at, scale, |phase| {
         let flows: Vec<_> = (phase * 90..phase * 90 + 90).map(|number| tcp(number, at)).collect();
         let mut packets = come_and_go(&flows);
         // Earlier connections, also those of a server that has been removed, go on.
