@@ -176,22 +176,6 @@ impl Encapsulation {
     }
 }
 
-/// Bytes that IP in IP puts before a packet: 20 to an IPv4 server, 40 to an IPv6 one.
-pub fn overhead(server: IpAddr) -> usize {
-    Encapsulation::Ipip.overhead(server, false)
-}
-
-/// [`Encapsulation::encapsulate`] for IP in IP: the headers of the outer packet, and by how many
-/// bytes offsets into the frame have grown.
-pub fn encapsulate(
-    packet: &mut Packet<'_>,
-    headers: &Headers,
-    outer: &Outer,
-) -> Option<(Headers, isize)> {
-    let made = Encapsulation::Ipip.encapsulate(packet, headers, None, 0, outer)?;
-    Some((made.headers, made.growth))
-}
-
 /// Whether the field of this checksum is in the packet.
 fn lies_in(headers: &Headers, partial: &Partial) -> bool {
     let behind = partial.start.saturating_add(partial.offset).saturating_add(size_of::<u16>());

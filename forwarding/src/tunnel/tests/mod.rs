@@ -192,8 +192,8 @@ fn no_room_leaves_the_packet_as_it_was() {
 fn a_packet_too_long_for_the_outer_length_field_is_refused() {
     for index in 0..KINDS {
         for (outer, counted) in [(SERVER_V4, 20), (SERVER_V6, 0)] {
-            let shim =
-                tunnel_type(index).overhead(outer.destination, false) - overhead(outer.destination);
+            let shim = tunnel_type(index).overhead(outer.destination, false)
+                - Encapsulation::Ipip.overhead(outer.destination, false);
             // The longest inner packet that fits, and one byte more.
             let longest = 65535 - counted - shim;
             for (length, fits) in [(longest, true), (longest + 1, false)] {
