@@ -7,11 +7,13 @@ use forwarding::checksum::Sum;
 use forwarding::{Headers, parse};
 
 use super::frames::ETHERNET;
-use super::place::{Who, who};
+use super::place::{GUE_PORT, Who, who};
 use super::step::{Flow, Protocol};
 
 const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];
+/// Bytes of a UDP header.
+const UDP: usize = 8;
 
 /// A packet with whom it went to.
 #[derive(Clone, PartialEq, Eq)]
@@ -39,7 +41,8 @@ impl Arrival {
         if v6 && protocol == 58 && matches!(packet.get(40)?, 130..=143) {
             return None;
         }
-        if !v6 && matches!(protocol, 1 | 4 | 41 | 47) {
+        let gue = forget_source_port(&mut packet, v6);
+        if !v6 && (gue || matches!(protocol, 1 | 4 | 41 | 47)) {
             forget_identification(&mut packet);
         }
         Some(Arrival { to, packet })
@@ -49,7 +52,11 @@ impl Arrival {
     /// frame it is in.
     fn inner(&self) -> Option<(Headers, Vec<u8>)> {
         let mut ip = &self.packet[..];
-        if let Some(range) = forwarding::tunnel::decapsulate(ip) {
+        let mut gue = gue_at(ip).map(|udp| ip[udp + UDP..].to_vec());
+        if let Some(payload) = &mut gue {
+            let range = forwarding::tunnel::decapsulate_gue(payload)?;
+            ip = &payload[range];
+        } else if let Some(range) = forwarding::tunnel::decapsulate(ip) {
             ip = &ip[range];
         }
         let mut frame = vec![0; ETHERNET];
@@ -105,6 +112,33 @@ impl Arrival {
                 (protocol, client) == (flow.protocol, flow.client)
             })
     }
+}
+
+/// Where the UDP header of a GUE packet is.
+fn gue_at(packet: &[u8]) -> Option<usize> {
+    let (protocol, udp) = match packet.first()? >> 4 {
+        6 => (*packet.get(6)?, 40),
+        _ => (*packet.get(9)?, usize::from(packet[0] & 0xf) * 4),
+    };
+    let port = packet.get(udp + 2..udp + 4)?;
+    (protocol == 17 && port == GUE_PORT.to_be_bytes()).then_some(udp)
+}
+
+/// Zeroes the source port of a GUE packet, which each director takes from a hash of its own, and
+/// puts 0xffff for a checksum that is right; a wrong one stays. Whether it is such a packet.
+fn forget_source_port(packet: &mut [u8], v6: bool) -> bool {
+    let Some(udp) = gue_at(packet) else { return false };
+    if packet[udp + 6..udp + 8] != [0, 0] {
+        let addresses = if v6 { &packet[8..40] } else { &packet[12..20] };
+        let length = (packet.len() - udp) as u32;
+        let sum = Sum::default().bytes(addresses).word(17).word(length).bytes(&packet[udp..]);
+        if sum.checksum() != 0 {
+            return true;
+        }
+        packet[udp + 6..udp + 8].fill(0xff);
+    }
+    packet[udp..udp + 2].fill(0);
+    true
 }
 
 /// Zeroes the identification of an IPv4 header whose checksum is right; a wrong one stays, and

@@ -5,6 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use crate::lab::Mac;
 use crate::topology::server_addresses;
 
+/// The port on which the servers of GUE scenarios would take tunnel packets.
+pub(super) const GUE_PORT: u16 = 6080;
+
 /// How many servers there are.
 pub(super) const SERVERS: usize = 12;
 

@@ -16,7 +16,7 @@ struct Way {
     server_is_v6: bool,
 }
 
-const WAYS: [Way; 8] = [
+const WAYS: [Way; 16] = [
     Way { name: "nat-v4", option: "-m", vip: VIP_V4, server_is_v6: false },
     Way { name: "nat-v6", option: "-m", vip: VIP_V6, server_is_v6: true },
     Way { name: "direct-v4", option: "-g", vip: VIP_V4, server_is_v6: false },
@@ -25,7 +25,22 @@ const WAYS: [Way; 8] = [
     Way { name: "ipip-6in6", option: "-i", vip: VIP_V6, server_is_v6: true },
     Way { name: "ipip-4in6", option: "-i", vip: VIP_V4, server_is_v6: true },
     Way { name: "ipip-6in4", option: "-i", vip: VIP_V6, server_is_v6: false },
+    Way { name: "gre-4in4", option: GRE, vip: VIP_V4, server_is_v6: false },
+    Way { name: "gre-6in6", option: GRE, vip: VIP_V6, server_is_v6: true },
+    Way { name: "gre-csum-4in6", option: GRE_CSUM, vip: VIP_V4, server_is_v6: true },
+    Way { name: "gre-csum-6in4", option: GRE_CSUM, vip: VIP_V6, server_is_v6: false },
+    Way { name: "gue-4in4", option: GUE, vip: VIP_V4, server_is_v6: false },
+    Way { name: "gue-6in6", option: GUE, vip: VIP_V6, server_is_v6: true },
+    Way { name: "gue-csum-4in4", option: GUE_CSUM, vip: VIP_V4, server_is_v6: false },
+    Way { name: "gue-remcsum-6in4", option: GUE_REMCSUM, vip: VIP_V6, server_is_v6: false },
 ];
+
+const GRE: &str = "-i --tun-type gre --tun-nocsum";
+const GRE_CSUM: &str = "-i --tun-type gre --tun-csum";
+const GUE: &str = "-i --tun-type gue --tun-port 6080 --tun-nocsum";
+const GUE_CSUM: &str = "-i --tun-type gue --tun-port 6080 --tun-csum";
+/// Clients' sums are complete here, so there is nothing for the servers to complete.
+const GUE_REMCSUM: &str = "-i --tun-type gue --tun-port 6080 --tun-remcsum";
 
 /// Headers that are treated by rule: TTL, DSCP and ECN, don't fragment.
 const HEADERS: [(u8, u8, bool); 10] = [

@@ -65,7 +65,10 @@ pub(super) fn open(config: &Config) -> Result<Opened> {
             Ok(mut opened) => {
                 let names: Vec<_> = cards
                     .iter()
-                    .map(|card| format!("{} ({} queues)", card.name, card.queues))
+                    .map(|card| match card.queues {
+                        1 => format!("{} (1 queue)", card.name),
+                        queues => format!("{} ({queues} queues)", card.name),
+                    })
                     .collect();
                 opened.summary = format!("packets: {step} on {}", names.join(", "));
                 let why = match (config.io, refusals.is_empty()) {
