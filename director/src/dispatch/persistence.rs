@@ -1,5 +1,5 @@
 //! Persistence: a template sends all connections of one client to the same server
-//! (`ipvs.md` section 4.6).
+//! (behaviour of the kernel's `ip_vs_sched_persist`).
 //!
 //! The template is an entry of the connection table whose client has port 0 and an address cut to
 //! the service's prefix. It is followed even to a quiesced or overloaded server, never to a

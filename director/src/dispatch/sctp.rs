@@ -1,5 +1,5 @@
 //! SCTP as the kernel's IPVS follows it: a literal table (`ip_vs_proto_sctp.c`'s behaviour,
-//! `ipvs.md` section 4.3).
+//! as Debian's 6.1 has it).
 //!
 //! The states are the server's view of the association. As with [`tcp`](super::tcp), the rows
 //! `INPUT_ONLY` are for connections whose server answers around us. Knows chunks; must not know

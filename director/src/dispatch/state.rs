@@ -1,4 +1,4 @@
-//! The protocol states of a connection, their names and timeouts (`ipvs.md` section 4).
+//! The protocol states of a connection, their names and timeouts.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! TCP as the kernel's IPVS follows it: a literal table (`ip_vs_proto_tcp.c`'s behaviour,
-//! `ipvs.md` section 4.2).
+//! as Debian's 6.1 has it).
 //!
 //! The director sees both directions only with NAT. With direct routing and tunnels it sees what
 //! the client sends and nothing else: the rows `INPUT_ONLY` are for those connections.

@@ -3,7 +3,7 @@
 use super::state::State;
 use super::tcp::{Direction, next};
 
-/// The table of `ipvs.md` section 4.2 as it stands there.
+/// The kernel's table, typed independently of the code.
 const REFERENCE: &str = "\
 | direction | event | NO | ES | SS | SR | FW | TW | CL | CW | LA | LI | SA |
 | INPUT | syn | SR | ES | ES | SR | SR | SR | SR | SR | SR | SR | SR |

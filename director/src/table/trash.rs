@@ -2,7 +2,7 @@
 //! that a server no longer has.
 //!
 //! As in the kernel, a removed server is kept for a while, and longer while it has connections: it
-//! comes back with them and with its counters when it is added again (`ipvs.md` 4.5). Until then
+//! comes back with them and with its counters when it is added again (as with the kernel's trash). Until then
 //! its packets must keep coming to us: those of clients would be reset by the kernel's stack, those
 //! of NAT servers would reach clients untranslated.
 
@@ -15,7 +15,7 @@ use crate::control::api::ServiceKey;
 use crate::dispatch::service::{Member, RealServer, Service};
 use crate::dispatch::transmitter::Transmitter;
 
-/// How long a removed server is kept at least, to be revived with its counters (`ipvs.md` 4.5).
+/// How long a removed server is kept at least, to be revived with its counters (as with the kernel's trash).
 pub(super) const TRASH_TIME: Duration = Duration::from_secs(120);
 
 /// See the module.

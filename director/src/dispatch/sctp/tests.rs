@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The table of `ipvs.md` section 4.3 as it stands there.
+/// The kernel's table, typed independently of the code.
 const REFERENCE: &str = "\
 | dir | event | NO | I1 | IN | CS | CR | CW | CO | CE | ES | SS | SR | SA | RJ | CL |
 | IN | data | ES | I1 | IN | CS | CR | CW | CO | CE | ES | SS | SR | SA | RJ | CL |
