@@ -3,7 +3,7 @@
 use super::state::State;
 use super::tcp::{Direction, next};
 
-/// The kernel's table, typed independently of the code.
+/// The kernel's table as text: one row per direction and event.
 const REFERENCE: &str = "\
 | direction | event | NO | ES | SS | SR | FW | TW | CL | CW | LA | LI | SA |
 | INPUT | syn | SR | ES | ES | SR | SR | SR | SR | SR | SR | SR | SR |

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The kernel's table, typed independently of the code.
+/// The kernel's table as text: one row per direction and event.
 const REFERENCE: &str = "\
 | dir | event | NO | I1 | IN | CS | CR | CW | CO | CE | ES | SS | SR | SA | RJ | CL |
 | IN | data | ES | I1 | IN | CS | CR | CW | CO | CE | ES | SS | SR | SA | RJ | CL |
