@@ -54,7 +54,9 @@ impl Dispatcher {
             Ok(onward) => onward,
             Err(reason) => return Verdict::Pass(reason),
         };
-        let path = match self.prepare(now, routes, packet, &mut headers, &onward) {
+        // Nothing that comes before the rewrite changes what the transport checksum covers.
+        let partial = checksum::partial(packet.bytes(), &headers);
+        let path = match self.prepare(now, routes, packet, &mut headers, &onward, partial) {
             Ok(path) => path,
             Err(stop) => {
                 if matches!(stop, Stop::Answer(_)) {
@@ -63,7 +65,6 @@ impl Dispatcher {
                 return stop.into();
             }
         };
-        let partial = checksum::partial(packet.bytes(), &headers);
         let method = onward.method;
         match method {
             Method::Nat => {
@@ -107,6 +108,7 @@ impl Dispatcher {
         packet: &mut Packet<'_>,
         headers: &mut Headers,
         onward: &Onward,
+        partial: Option<Partial>,
     ) -> Result<Path, Stop> {
         let &Onward { method, destination, tunnel } = onward;
         if method != Method::Tunnel && destination.is_ipv4() != (headers.family == Family::V4) {
@@ -118,10 +120,7 @@ impl Dispatcher {
             let own = own_address(routes, headers, method);
             return Err(self.answer(now, packet, headers, own, Error::TimeExceeded, reason));
         }
-        let overhead = tunnel.map_or(0, |tunnel| {
-            let partial = checksum::partial(packet.bytes(), headers).is_some();
-            tunnel.overhead(destination, partial)
-        });
+        let overhead = tunnel.map_or(0, |tunnel| tunnel.overhead(destination, partial.is_some()));
         let mtu = path.mtu.saturating_sub(overhead as u32);
         if headers.ip_len() > mtu as usize && headers.dont_fragment {
             let reason = DropReason::TooBig;

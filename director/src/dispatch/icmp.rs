@@ -52,7 +52,7 @@ impl Dispatcher {
             Err(PassReason::Local) => return Verdict::Pass(PassReason::Local),
             Err(_) => return pass,
         };
-        let path = match self.prepare(now, routes, packet, &mut headers, &onward) {
+        let path = match self.prepare(now, routes, packet, &mut headers, &onward, None) {
             Ok(path) => path,
             // No error is ever sent about an error.
             Err(Stop::Answer(reason)) => return Verdict::Drop(reason),
