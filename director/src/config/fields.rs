@@ -103,6 +103,11 @@ impl<'a> Field<'a> {
         self.value.get_ref().is_table()
     }
 
+    /// Whether the value is `true` or `false`, for keys that take a number as well.
+    pub(super) fn is_boolean(&self) -> bool {
+        self.value.get_ref().as_bool().is_some()
+    }
+
     /// Where the value starts, in bytes.
     pub(super) fn offset(&self) -> usize {
         self.value.span().start

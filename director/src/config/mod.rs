@@ -11,6 +11,7 @@
 mod address;
 mod duration;
 mod fields;
+mod kernel_settings;
 mod problem;
 mod scheduling;
 mod server;
@@ -20,9 +21,11 @@ mod spelling;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::control::api::{ServerSpec, ServiceSpec};
+use crate::dispatch::settings::Setting;
 pub use problem::{ConfigError, Problem};
 pub use scheduling::KERNEL_SCHEDULERS;
 
@@ -80,6 +83,8 @@ pub struct Config {
     pub control: PathBuf,
     /// `timeouts = { tcp = "15m", tcp_fin = "2m", udp = "5m" }`; `None` = the kernel's defaults
     pub timeouts: Option<crate::control::api::Timeouts>,
+    /// `[settings]`: those that the file names.
+    pub settings: BTreeMap<Setting, u32>,
     /// `max_connections`: most connections in the table; default 1048576.
     pub max_connections: usize,
     /// `[[service]]`

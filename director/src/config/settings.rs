@@ -1,6 +1,7 @@
 //! The keys at the top of the file: everything but the services.
 
 use super::fields::{Field, Fields};
+use super::kernel_settings;
 use super::problem::Report;
 use super::{Config, Io, Mode};
 use crate::control::DEFAULT_SOCKET;
@@ -18,6 +19,7 @@ pub(super) const KEYS: &[&str] = &[
     "control",
     "max_connections",
     "timeouts",
+    "settings",
     "service",
 ];
 
@@ -57,6 +59,7 @@ pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config>
     let own_addresses = root.get("own_addresses").and_then(|field| field.boolean(report));
     let control = control(root, report);
     let timeouts = timeouts(root, report);
+    let settings = kernel_settings::read(root, report);
     let interfaces = interfaces(root, report)?;
     Some(Config {
         mode,
@@ -68,6 +71,7 @@ pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config>
         own_addresses: own_addresses.unwrap_or(false),
         control: control.into(),
         timeouts,
+        settings,
         max_connections: max_connections.map_or(1 << 20, |most| most as usize),
         services: Vec::new(),
     })

@@ -180,11 +180,14 @@ impl Connection {
         }
     }
 
-    /// Whether a new SYN from the same client port starts a new connection in place of this one:
-    /// `conn_reuse_mode=1` of the kernel.
-    pub fn may_be_reused(&self) -> bool {
-        // A connection under a template's control is never rescheduled.
-        self.control.is_none() && matches!(self.state, State::TimeWait | State::Close)
+    /// Whether a template controls it: such a one is never scheduled anew for its state.
+    pub fn is_controlled(&self) -> bool {
+        self.control.is_some()
+    }
+
+    /// Whether we see only what the client sends.
+    pub fn is_half_seen(&self) -> bool {
+        self.no_output
     }
 
     fn advance(&mut self, direction: Direction, flags: u8, now: Duration, timeouts: &Timeouts) {

@@ -11,7 +11,7 @@ use forwarding::{Family, Headers, Packet, direct, icmp, nat};
 use super::connections::Way;
 use super::transmitter::{Transmitter, encapsulation};
 use super::verdict::{DropReason, Method, PassReason, Path, Stop, Verdict};
-use super::{Dispatcher, Routes, Target};
+use super::{Dispatcher, Routes, Shared, Target};
 
 /// Where a packet goes and what is done to it for that.
 #[derive(Clone, Copy, Debug)]
@@ -174,7 +174,8 @@ impl Dispatcher {
         error: Error,
         reason: DropReason,
     ) -> Stop {
-        if !self.limiter.allow(now) {
+        let Shared { limiter, settings, .. } = &*self.shared;
+        if !limiter.allow(now, settings, headers.source, error) {
             return Stop::Drop(reason);
         }
         let partial = checksum::partial(packet.bytes(), headers);

@@ -21,8 +21,10 @@ pub mod connection;
 pub mod connections;
 pub mod counters;
 pub mod fragments;
+pub mod limiter;
 pub mod sctp;
 pub mod service;
+pub mod settings;
 pub mod state;
 pub mod tcp;
 pub mod traffic;
@@ -31,8 +33,8 @@ pub mod verdict;
 
 mod forward;
 mod icmp;
-mod limiter;
 mod persistence;
+mod reuse;
 mod schedule;
 #[cfg(test)]
 mod tcp_cells;
@@ -52,6 +54,7 @@ use connections::{Connections, Way};
 use fragments::Fragments;
 use limiter::Limiter;
 use service::Services;
+use settings::Settings;
 use state::Timeouts;
 use transmitter::Transmitter;
 use verdict::{DropReason, PassReason, Path, Stop, Verdict};
@@ -79,6 +82,10 @@ pub struct Shared {
     pub timeouts: Timeouts,
     /// Ports of fragmented datagrams.
     pub fragments: Fragments,
+    /// The settings.
+    pub settings: Settings,
+    /// How many ICMP errors of our own may be sent.
+    pub limiter: Limiter,
 }
 
 impl Shared {
@@ -93,8 +100,13 @@ impl Shared {
     }
 
     fn of(connections: Connections) -> Shared {
-        let (timeouts, fragments) = (Timeouts::default(), Fragments::default());
-        Shared { connections, timeouts, fragments }
+        Shared {
+            connections,
+            timeouts: Timeouts::default(),
+            fragments: Fragments::default(),
+            settings: Settings::default(),
+            limiter: Limiter::default(),
+        }
     }
 }
 
@@ -114,7 +126,6 @@ pub struct Dispatcher {
     reply: Box<[u8; REPLY_SIZE]>,
     /// Length and headers of what is in `reply`.
     replied: Option<(usize, Headers)>,
-    limiter: Limiter,
     /// Identification of the next outer IPv4 header.
     next_id: u16,
 }
@@ -122,13 +133,7 @@ pub struct Dispatcher {
 impl Dispatcher {
     /// A pipeline on shared tables. `seed` is where IPv4 identifications of tunnel packets start.
     pub fn new(shared: Arc<Shared>, seed: u16) -> Dispatcher {
-        Dispatcher {
-            shared,
-            reply: Box::new([0; REPLY_SIZE]),
-            replied: None,
-            limiter: Limiter::new(),
-            next_id: seed,
-        }
+        Dispatcher { shared, reply: Box::new([0; REPLY_SIZE]), replied: None, next_id: seed }
     }
 
     /// The ICMP error that goes with the last [`Verdict::Answer`]: an Ethernet frame and its
@@ -189,18 +194,15 @@ impl Dispatcher {
         let destination = (headers.destination, headers.destination_port);
         let bytes = headers.ip_len();
         let later = matches!(headers.fragment, Fragment::Later { .. });
-        let timeouts = &self.shared.timeouts;
+        let (timeouts, settings) = (&self.shared.timeouts, &self.shared.settings);
         let found = self.shared.connections.with(
             headers.protocol,
             source,
             destination,
             |way, connection| {
                 if way == Way::In {
-                    let reopens = headers.protocol == TCP
-                        && !later
-                        && tcp::opens(headers.tcp_flags)
-                        && connection.may_be_reused();
-                    if reopens || connection.expires <= now {
+                    let opens = !later && reuse::opens(headers);
+                    if connection.expires <= now || reuse::ends(connection, opens, settings) {
                         return Err(Some(connection.tuple));
                     }
                     if !connection.server.is_available() {

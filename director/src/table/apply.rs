@@ -55,6 +55,7 @@ impl Table {
                 self.shared.timeouts.set(timeouts);
                 Ok(())
             }
+            Command::SetSettings { settings } => self.set_settings(&settings),
         }
     }
 

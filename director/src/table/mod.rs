@@ -8,6 +8,7 @@ mod apply;
 mod check;
 mod declare;
 mod interests;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod trash;

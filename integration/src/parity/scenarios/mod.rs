@@ -5,6 +5,7 @@ mod hashing;
 mod packets;
 mod rules;
 mod schedulers;
+mod settings;
 mod states;
 
 use std::time::Duration;
@@ -13,7 +14,7 @@ use super::step::{Scenario, Step};
 
 /// All of them.
 pub fn all() -> Vec<Scenario> {
-    [schedulers::all(), hashing::all(), packets::all(), states::all()].concat()
+    [schedulers::all(), hashing::all(), packets::all(), states::all(), settings::all()].concat()
 }
 
 /// The one called `name`.

@@ -1,5 +1,6 @@
 //! A director that has a table and no packets, behind the real control server.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -99,6 +100,10 @@ impl Operations for Table {
 
     fn services(&self) -> Vec<ServiceView> {
         self.services.lock().unwrap().clone()
+    }
+
+    fn settings(&self) -> BTreeMap<String, u32> {
+        BTreeMap::new()
     }
 
     fn timeouts(&self) -> Timeouts {
