@@ -52,6 +52,8 @@ pub struct Connection {
     /// We see only what the client sends; cleared by the first packet from the server.
     no_output: bool,
     active: bool,
+    /// Packets from the client, as far as `drop_entry` counts them.
+    packets: u8,
     /// Of a template: shared with its connections. Of a connection: its template's, if it has one.
     control: Option<Arc<Control>>,
 }
@@ -81,6 +83,7 @@ impl Connection {
             state: State::None,
             expires: now + Duration::from_secs(3),
             active: false,
+            packets: 0,
             control: None,
         }
     }
@@ -105,6 +108,7 @@ impl Connection {
             expires,
             no_output: false,
             active: false,
+            packets: 0,
             control: Some(Arc::default()),
         }
     }
@@ -130,12 +134,19 @@ impl Connection {
         (control.children.load(Relaxed) > 0).then_some(Duration::from_secs(60))
     }
 
+    /// Packets from the client so far; 255 is that many or more.
+    pub fn packets(&self) -> u8 {
+        self.packets
+    }
+
+    /// Of a template: whether one of its connections has been established or answered.
+    pub fn is_assured(&self) -> bool {
+        self.control.as_ref().is_some_and(|control| control.assured.load(Relaxed))
+    }
+
     /// The state as `ipvsadm -L -c` shows it.
     pub fn state_name(&self) -> &'static str {
-        match &self.control {
-            Some(control) if self.tuple.template && control.assured.load(Relaxed) => "ASSURED",
-            _ => self.state.name(),
-        }
+        if self.tuple.template && self.is_assured() { "ASSURED" } else { self.state.name() }
     }
 
     /// Whether a server's packet with this name (client, and the server as peer) belongs to it.
@@ -151,6 +162,7 @@ impl Connection {
     pub fn incoming(&mut self, flags: u8, bytes: usize, now: Duration, timeouts: &Timeouts) {
         let direction = if self.no_output { Direction::InputOnly } else { Direction::Input };
         self.advance(direction, flags, now, timeouts);
+        self.packets = self.packets.saturating_add(1);
         self.service.traffic.incoming(bytes);
         self.server.traffic.incoming(bytes);
     }
@@ -192,7 +204,7 @@ impl Connection {
 
     fn advance(&mut self, direction: Direction, flags: u8, now: Duration, timeouts: &Timeouts) {
         self.state = match self.tuple.protocol {
-            6 => tcp::next(direction, self.state, flags),
+            6 => tcp::next(timeouts.is_tcp_secure(), direction, self.state, flags),
             _ => State::Udp,
         };
         let active = self.state.is_active();

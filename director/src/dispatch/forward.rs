@@ -9,6 +9,7 @@ use forwarding::tunnel::{Encapsulation, Outer};
 use forwarding::{Family, Headers, Packet, direct, icmp, nat};
 
 use super::connections::Way;
+use super::settings::Setting;
 use super::transmitter::{Transmitter, encapsulation};
 use super::verdict::{DropReason, Method, PassReason, Path, Stop, Verdict};
 use super::{Dispatcher, Routes, Shared, Target};
@@ -122,12 +123,23 @@ impl Dispatcher {
         }
         let overhead = tunnel.map_or(0, |tunnel| tunnel.overhead(destination, partial.is_some()));
         let mtu = path.mtu.saturating_sub(overhead as u32);
-        if headers.ip_len() > mtu as usize && headers.dont_fragment {
+        if headers.ip_len() > mtu as usize
+            && headers.dont_fragment
+            && !self.is_cut_regardless(headers.family, method)
+        {
             let reason = DropReason::TooBig;
             let own = own_address(routes, headers, method);
             return Err(self.answer(now, packet, headers, own, Error::TooBig { mtu }, reason));
         }
         Ok(path)
+    }
+
+    /// Whether a packet of its family goes out in pieces by this method though its sender would not
+    /// have it fragmented: an IPv4 packet in a tunnel, without discovery of the path's MTU.
+    fn is_cut_regardless(&self, family: Family, method: Method) -> bool {
+        family == Family::V4
+            && method == Method::Tunnel
+            && !self.shared.settings.is_on(Setting::PmtuDisc)
     }
 
     /// Puts the packet into the tunnel to its server. All packets of a connection, later fragments
@@ -144,7 +156,12 @@ impl Dispatcher {
         let Some(source) = path.source else {
             return Verdict::Drop(DropReason::NoRoute);
         };
-        let outer = Outer { source, destination: onward.destination, id: self.next_id };
+        let outer = Outer {
+            source,
+            destination: onward.destination,
+            id: self.next_id,
+            path_mtu_discovery: self.shared.settings.is_on(Setting::PmtuDisc),
+        };
         self.next_id = self.next_id.wrapping_add(1);
         let tunnel = onward.tunnel.unwrap_or_default();
         let flow = match tunnel {
@@ -195,7 +212,7 @@ impl Dispatcher {
 
 /// The address that the sender of a packet hears errors from: a router speaks with its own; on the
 /// way in the VIP is the director's own.
-fn own_address(routes: &mut impl Routes, headers: &Headers, method: Method) -> IpAddr {
+pub(super) fn own_address(routes: &mut impl Routes, headers: &Headers, method: Method) -> IpAddr {
     match method {
         Method::NatReply => {
             routes.path(headers.source).and_then(|back| back.source).unwrap_or(headers.source)

@@ -8,7 +8,7 @@
 //!   │── later fragment ── fragments.rs: the ports of the first ── not seen ──> pass up
 //!   v
 //! find the connection ── none ── schedule.rs: service? may it open one? ask the scheduler
-//!   │                               no service: pass up    no server: ICMP port unreachable
+//!   │  (reuse.rs: does it end?)     no service: pass up    no server: ICMP port unreachable
 //!   v
 //! advance its state, timer and counters (connection.rs, tcp.rs)
 //!   v
@@ -20,6 +20,7 @@
 pub mod connection;
 pub mod connections;
 pub mod counters;
+pub mod defence;
 pub mod fragments;
 pub mod limiter;
 pub mod sctp;
@@ -36,6 +37,7 @@ mod icmp;
 mod persistence;
 mod reuse;
 mod schedule;
+mod stray;
 #[cfg(test)]
 mod tcp_cells;
 #[cfg(test)]
@@ -51,6 +53,7 @@ use forwarding::{Fragment, Headers, Malformed, Packet, parse};
 
 use connection::Endpoint;
 use connections::{Connections, Way};
+use defence::Defence;
 use fragments::Fragments;
 use limiter::Limiter;
 use service::Services;
@@ -86,6 +89,8 @@ pub struct Shared {
     pub settings: Settings,
     /// How many ICMP errors of our own may be sent.
     pub limiter: Limiter,
+    /// What is done against floods of connections.
+    pub defence: Defence,
 }
 
 impl Shared {
@@ -106,6 +111,7 @@ impl Shared {
             fragments: Fragments::default(),
             settings: Settings::default(),
             limiter: Limiter::default(),
+            defence: Defence::default(),
         }
     }
 }
@@ -160,7 +166,7 @@ impl Dispatcher {
         };
         match headers.protocol {
             TCP | UDP => {}
-            ICMP | ICMPV6 => return self.handle_icmp(now, routes, packet, headers),
+            ICMP | ICMPV6 => return self.handle_icmp(now, services, routes, packet, headers),
             _ => return Verdict::Pass(PassReason::NoService),
         }
         match headers.fragment {
@@ -176,6 +182,9 @@ impl Dispatcher {
         let target = match self.follow(now, &headers) {
             Followed::Known(target) => target,
             Followed::Refused(reason) => return Verdict::Drop(reason),
+            Followed::Unknown if self.is_stray_answer(services, &headers) => {
+                return self.refuse_answer(now, routes, packet, &headers).into();
+            }
             Followed::Unknown => match self.schedule(now, services, &headers) {
                 Ok(target) => target,
                 Err(Stop::Drop(reason @ DropReason::NoServer)) => {

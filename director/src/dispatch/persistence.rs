@@ -2,8 +2,8 @@
 //! (behaviour of the kernel's `ip_vs_sched_persist`).
 //!
 //! The template is an entry of the connection table whose client has port 0 and an address cut to
-//! the service's prefix. It is followed even to a quiesced or overloaded server, never to a
-//! removed one.
+//! the service's prefix. It is followed even to an overloaded server and, unless
+//! `expire_quiescent_template` is set, to a quiesced one, never to a removed one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use schedulers::Key;
 use super::Dispatcher;
 use super::connection::{Connection, Control, Tuple};
 use super::service::{Decision, Service};
+use super::settings::Setting;
 
 impl Dispatcher {
     /// The server for a new connection: the template's, else the scheduler's with a new template.
@@ -35,7 +36,7 @@ impl Dispatcher {
             peer: (key.destination, service.port()),
         };
         let renew = |template: &mut Connection| {
-            if !template.server.is_available() {
+            if !self.holds(template) {
                 return None;
             }
             template.expires = now + timeout;
@@ -53,6 +54,16 @@ impl Dispatcher {
             Connection::template(tuple, transmitter, service.clone(), server, now + timeout);
         // Another worker may have been first: then its template holds.
         connections.insert(template, renew).flatten()
+    }
+
+    /// Whether a template still sends clients to its server: `expire_quiescent_template` says
+    /// whether it does while the server is quiesced.
+    fn holds(&self, template: &Connection) -> bool {
+        let server = &template.server;
+        let is_quiesced = || server.load.weight() == 0;
+        let settings = &self.shared.settings;
+        server.is_available()
+            && !(settings.is_on(Setting::ExpireQuiescentTemplate) && is_quiesced())
     }
 }
 

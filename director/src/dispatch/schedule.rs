@@ -1,5 +1,6 @@
 //! A packet without a connection: is it for a service, may it open a connection, and to whom?
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use forwarding::Headers;
@@ -7,7 +8,8 @@ use schedulers::Key;
 
 use super::connection::{Connection, Tuple};
 use super::connections::Way;
-use super::service::Services;
+use super::service::{Service, Services};
+use super::settings::Setting;
 use super::verdict::{DropReason, PassReason, Stop};
 use super::{Dispatcher, TCP, Target, tcp};
 
@@ -23,8 +25,26 @@ impl Dispatcher {
         let service = services
             .find(headers.protocol, headers.destination, headers.destination_port)
             .ok_or(Stop::Pass(PassReason::NoService))?;
-        if headers.protocol == TCP && !tcp::may_be_scheduled(headers.tcp_flags) {
+        let sloppy = self.shared.settings.is_on(Setting::SloppyTcp);
+        if headers.protocol == TCP && !tcp::may_be_scheduled(headers.tcp_flags, sloppy) {
             return Err(Stop::Pass(PassReason::NoConnection));
+        }
+        let timeouts = &self.shared.timeouts;
+        self.open(now, service, headers, |connection| {
+            connection.incoming(headers.tcp_flags, headers.ip_len(), now, timeouts);
+        })
+    }
+
+    /// Makes a connection of `service` with the ends that `headers` name, and runs `begin` on it.
+    pub(super) fn open(
+        &self,
+        now: Duration,
+        service: &Arc<Service>,
+        headers: &Headers,
+        begin: impl FnOnce(&mut Connection),
+    ) -> Result<Target, Stop> {
+        if self.shared.defence.drops_packet() {
+            return Err(Stop::Drop(DropReason::DropPacket));
         }
         if self.shared.connections.is_full() {
             return Err(Stop::Drop(DropReason::TableFull));
@@ -49,11 +69,10 @@ impl Dispatcher {
         let connection =
             Connection::new(tuple, decision.transmitter, service.clone(), decision.server, now)
                 .controlled_by(control);
-        let timeouts = &self.shared.timeouts;
         self.shared
             .connections
             .insert(connection, |connection| {
-                connection.incoming(headers.tcp_flags, headers.ip_len(), now, timeouts);
+                begin(connection);
                 Target::of(Way::In, connection)
             })
             .ok_or(Stop::Drop(DropReason::TableFull))

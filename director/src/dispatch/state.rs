@@ -1,6 +1,6 @@
 //! The protocol states of a connection, their names and timeouts.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::control::api::Timeouts as Settable;
@@ -61,9 +61,11 @@ impl State {
     }
 }
 
-/// How long a connection lives after its last packet, by state. `ipvsadm --set` changes three.
+/// What moves connections on: how long one lives after its last packet, by state (`ipvsadm --set`
+/// changes three), and which of TCP's tables holds. The kernel too keeps both with the protocol.
 #[derive(Debug)]
 pub struct Timeouts {
+    secure_tcp: AtomicBool,
     established: AtomicU32,
     fin_wait: AtomicU32,
     udp: AtomicU32,
@@ -72,6 +74,7 @@ pub struct Timeouts {
 impl Default for Timeouts {
     fn default() -> Self {
         Timeouts {
+            secure_tcp: AtomicBool::new(false),
             established: AtomicU32::new(900),
             fin_wait: AtomicU32::new(120),
             udp: AtomicU32::new(300),
@@ -93,6 +96,16 @@ impl Timeouts {
             State::Udp => self.udp.load(Relaxed),
         };
         Duration::from_secs(u64::from(seconds))
+    }
+
+    /// Whether TCP connections follow the table against attacks.
+    pub fn is_tcp_secure(&self) -> bool {
+        self.secure_tcp.load(Relaxed)
+    }
+
+    /// Chooses TCP's table.
+    pub fn set_secure_tcp(&self, secure: bool) {
+        self.secure_tcp.store(secure, Relaxed);
     }
 
     /// Sets the three that can be set; 0 leaves one as it is.

@@ -108,6 +108,8 @@ reasons! {
         BadChecksum = "bad_ip_checksum", "The IPv4 header checksum is wrong.";
         NoServer = "no_server", "The service has no server that may take a new connection; ICMP port unreachable was sent.";
         ServerRemoved = "server_removed", "The connection's server has been removed; the client's packets wait for its return or the timeout, as in the kernel.";
+        DropPacket = "drop_packet", "It would have opened a connection, and `drop_packet` is there to drop some of those.";
+        NoConnection = "no_connection", "A NAT server's packet that belongs to no connection; with `nat_icmp_send`, ICMP port unreachable was sent.";
         TtlExceeded = "ttl_exceeded", "TTL or hop limit ran out; ICMP time exceeded was sent.";
         TooBig = "too_big", "Larger than the path's MTU and not to be fragmented; ICMP with the MTU was sent, unless the packet is ICMP itself.";
         NoRoute = "no_route", "The kernel's routing table has no way to the destination.";

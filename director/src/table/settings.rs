@@ -1,9 +1,12 @@
 //! The settings, as an operator and the configuration file change them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use super::Table;
+use schedulers::Expirations;
+
 use super::check::refuse;
+use super::{State, Table};
 use crate::control::api::{Refusal, RefusalKind};
 use crate::dispatch::settings::Setting;
 
@@ -12,13 +15,35 @@ impl Table {
     ///
     /// # Errors
     /// When one is not known or its value out of range.
-    pub(super) fn set_settings(&self, wanted: &BTreeMap<String, u32>) -> Result<(), Refusal> {
+    pub(super) fn set_settings(
+        &self,
+        state: &State,
+        wanted: &BTreeMap<String, u32>,
+    ) -> Result<(), Refusal> {
         let checked: Vec<_> =
             wanted.iter().map(|(name, &value)| checked(name, value)).collect::<Result<_, _>>()?;
         for (setting, value) in checked {
             self.shared.settings.set(setting, value);
         }
+        self.settings_changed(state);
         Ok(())
+    }
+
+    /// Tells those who do not look at settings packet by packet.
+    fn settings_changed(&self, state: &State) {
+        self.shared.review_defence();
+        for service in &state.services {
+            service.choice().set_expirations(&self.expirations());
+        }
+    }
+
+    /// How long schedulers are to remember.
+    pub(super) fn expirations(&self) -> Expirations {
+        let seconds = |setting| Duration::from_secs(self.shared.settings.get(setting).into());
+        Expirations {
+            lblc: seconds(Setting::LblcExpiration),
+            lblcr: seconds(Setting::LblcrExpiration),
+        }
     }
 
     /// Makes the settings follow the file: what it says otherwise than before, and what it does not
@@ -37,6 +62,9 @@ impl Table {
                 self.shared.settings.set(setting, said(after));
             }
         }
+        let state = self.lock();
+        self.settings_changed(&state);
+        self.publish(&state);
     }
 }
 
@@ -61,12 +89,10 @@ fn checked(name: &str, value: u32) -> Result<(Setting, u32), Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::time::Duration;
-
     use super::*;
     use crate::control::operations::Command;
     use crate::dispatch::Shared;
+    use std::sync::Arc;
 
     fn table() -> Table {
         Table::new(Arc::new(Shared::new(100)), Box::new(|_| false), 1)
