@@ -22,8 +22,10 @@
 
 mod arrival;
 mod compare;
+mod errors;
 mod frames;
 mod listing;
+mod pieces;
 mod place;
 mod report;
 mod runner;
@@ -34,4 +36,4 @@ mod world;
 
 pub use report::Report;
 pub use runner::run;
-pub use step::{Flow, From, Kind, Packet, Protocol, Scenario, Step};
+pub use step::{Flow, From, IcmpError, Kind, Packet, Piece, Problem, Protocol, Scenario, Step};

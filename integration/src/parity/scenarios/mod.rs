@@ -1,6 +1,8 @@
 //! The scenarios that are compared, by name.
 
 mod clients;
+mod errors;
+mod fragments;
 mod hashing;
 mod packets;
 mod rules;
@@ -13,7 +15,15 @@ use super::step::{Scenario, Step};
 
 /// All of them.
 pub fn all() -> Vec<Scenario> {
-    [schedulers::all(), hashing::all(), packets::all(), states::all()].concat()
+    [
+        schedulers::all(),
+        hashing::all(),
+        packets::all(),
+        states::all(),
+        errors::all(),
+        fragments::all(),
+    ]
+    .concat()
 }
 
 /// The one called `name`.
