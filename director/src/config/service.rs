@@ -125,9 +125,6 @@ fn key(fields: &Fields<'_>, report: &mut Report<'_>) -> Option<ServiceKey> {
         return None;
     };
     let (protocol, address) = address::listen(&listen, report)?;
-    if protocol == Protocol::Sctp {
-        listen.wrong("SCTP services come with a later version", "listen on /tcp or /udp", report);
-    }
     Some(ServiceKey::Address { protocol, address })
 }
 

@@ -1,8 +1,8 @@
 //! What is wrong with a service or a server that somebody asks for. A refusal changes nothing.
 
 use crate::control::api::{
-    Forwarding, Persistence, Protocol, Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec,
-    Tunnel, TunnelChecksum,
+    Forwarding, Persistence, Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec, Tunnel,
+    TunnelChecksum,
 };
 
 pub(super) fn refuse(error: RefusalKind, message: impl Into<String>) -> Refusal {
@@ -17,9 +17,6 @@ pub(super) fn service(spec: &ServiceSpec) -> Result<(), Refusal> {
                 RefusalKind::Unsupported,
                 "services by firewall mark are not built yet; name the service by address",
             ));
-        }
-        ServiceKey::Address { protocol: Protocol::Sctp, .. } => {
-            return Err(refuse(RefusalKind::Unsupported, "SCTP services are not built yet"));
         }
         ServiceKey::Address { address, .. } => {
             let ip = address.ip();

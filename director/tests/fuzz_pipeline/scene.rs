@@ -22,10 +22,11 @@ use crate::random::Random;
 pub(crate) const VIP4: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 10));
 pub(crate) const VIP6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 0x10));
 const CONNECTIONS: usize = 2500;
+const PROTOCOLS: [Protocol; 3] = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
 
 use Forwarding::{Direct, Nat, Tunnel as Tunnelled};
 
-/// Port, scheduler, method, persistent, servers: the same for TCP and UDP on both VIPs. A server
+/// Port, scheduler, method, persistent, servers: the same for every protocol on both VIPs. A server
 /// is named by the end of its address: 10.77.0.N and fd77::N, but see [`address`].
 #[rustfmt::skip]
 const SERVICES: &[(u16, &str, Forwarding, bool, &[u16])] = &[
@@ -114,7 +115,7 @@ impl Scene {
             Hands { worker, status, wires }
         });
         let mut scene = Scene { table, hands, now: Duration::from_secs(1) };
-        for protocol in [Protocol::Tcp, Protocol::Udp] {
+        for protocol in PROTOCOLS {
             for vip in [VIP4, VIP6] {
                 for place in 0..SERVICES.len() {
                     scene.add_service(protocol, vip, place);
@@ -148,7 +149,7 @@ impl Scene {
 
     /// The operator does something to one service.
     pub(crate) fn operate(&mut self, random: &mut Random) {
-        let protocol = *random.pick(&[Protocol::Tcp, Protocol::Udp]);
+        let protocol = *random.pick(&PROTOCOLS);
         let vip = *random.pick(&[VIP4, VIP6]);
         let place = random.below(SERVICES.len());
         let (port, _, _, _, servers) = SERVICES[place];

@@ -6,4 +6,5 @@ mod forwarding_methods;
 mod lifetime;
 mod persistence;
 mod removal;
+mod sctp;
 mod tunnel_errors;
