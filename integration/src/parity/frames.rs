@@ -51,7 +51,7 @@ pub(super) fn frame(
     frame
 }
 
-/// TCP or UDP header and payload, with the checksum.
+/// Transport header and payload, with the checksum.
 fn transport(kind: Kind, from: SocketAddr, to: SocketAddr) -> Vec<u8> {
     let (flags, length) = match kind {
         Kind::Syn => (0x02, 0),
@@ -61,6 +61,7 @@ fn transport(kind: Kind, from: SocketAddr, to: SocketAddr) -> Vec<u8> {
         Kind::Fin => (0x11, 0),
         Kind::Rst => (0x04, 0),
         Kind::Datagram(length) | Kind::Unsummed(length) => (0, length),
+        Kind::Sctp(chunks) => return chunks.packet(from, to),
     };
     let mut bytes = Vec::new();
     bytes.extend(from.port().to_be_bytes());

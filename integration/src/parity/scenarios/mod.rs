@@ -5,6 +5,8 @@ mod hashing;
 mod packets;
 mod rules;
 mod schedulers;
+mod sctp;
+mod sctp_states;
 mod states;
 
 use std::time::Duration;
@@ -13,7 +15,15 @@ use super::step::{Scenario, Step};
 
 /// All of them.
 pub fn all() -> Vec<Scenario> {
-    [schedulers::all(), hashing::all(), packets::all(), states::all()].concat()
+    [
+        schedulers::all(),
+        hashing::all(),
+        packets::all(),
+        states::all(),
+        sctp::all(),
+        sctp_states::all(),
+    ]
+    .concat()
 }
 
 /// The one called `name`.
