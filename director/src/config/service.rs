@@ -185,12 +185,6 @@ fn one_packet(fields: &Fields<'_>, key: Option<ServiceKey>, report: &mut Report<
             "remove one_packet, or listen on /udp",
             report,
         );
-    } else if one_packet {
-        field.wrong(
-            "scheduling each packet by itself comes with a later version",
-            "remove one_packet; the datagrams of one client port then go to one server",
-            report,
-        );
     }
     one_packet
 }

@@ -9,6 +9,7 @@
 //!   v
 //! find the connection ── none ── schedule.rs: service? may it open one? ask the scheduler
 //!   │                               no service: pass up    no server: ICMP port unreachable
+//!   │                               one-packet scheduling: one_packet.rs
 //!   v
 //! advance its state, timer and counters (connection.rs, signal.rs, tcp.rs, sctp.rs)
 //!   v
@@ -33,6 +34,7 @@ pub mod verdict;
 mod forward;
 mod icmp;
 mod limiter;
+mod one_packet;
 mod persistence;
 mod schedule;
 #[cfg(test)]

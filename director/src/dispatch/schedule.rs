@@ -10,7 +10,7 @@ use super::connections::Way;
 use super::service::Services;
 use super::signal::Signal;
 use super::verdict::{DropReason, PassReason, Stop};
-use super::{Dispatcher, SCTP, Target};
+use super::{Dispatcher, SCTP, Target, UDP};
 
 impl Dispatcher {
     /// Makes a connection for the packet. What is in `Err` is final, except that
@@ -31,7 +31,11 @@ impl Dispatcher {
         if !signal.may_be_scheduled() {
             return Err(Stop::Pass(PassReason::NoConnection));
         }
-        if self.shared.connections.is_full() {
+        let once = headers.protocol == UDP && service.is_one_packet();
+        if once && headers.is_later_fragment() {
+            return self.use_again(now, headers);
+        }
+        if !once && self.shared.connections.is_full() {
             return Err(Stop::Drop(DropReason::TableFull));
         }
         let key = Key {
@@ -54,6 +58,9 @@ impl Dispatcher {
         let connection =
             Connection::new(tuple, decision.transmitter, service.clone(), decision.server, now)
                 .controlled_by(control);
+        if once {
+            return Ok(self.use_once(now, headers, signal, connection));
+        }
         let timeouts = &self.shared.timeouts;
         self.shared
             .connections

@@ -1,8 +1,8 @@
 //! What is wrong with a service or a server that somebody asks for. A refusal changes nothing.
 
 use crate::control::api::{
-    Forwarding, Persistence, Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec, Tunnel,
-    TunnelChecksum,
+    Forwarding, Persistence, Protocol, Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec,
+    Tunnel, TunnelChecksum,
 };
 
 pub(super) fn refuse(error: RefusalKind, message: impl Into<String>) -> Refusal {
@@ -34,8 +34,11 @@ pub(super) fn service(spec: &ServiceSpec) -> Result<(), Refusal> {
             }
         }
     }
-    if spec.one_packet {
-        return Err(refuse(RefusalKind::Unsupported, "one-packet scheduling is not built yet"));
+    if let ServiceKey::Address { protocol, .. } = spec.key
+        && spec.one_packet
+        && protocol != Protocol::Udp
+    {
+        return Err(refuse(RefusalKind::Invalid, "one-packet scheduling is for UDP services only"));
     }
     match &spec.persistence {
         Some(wanted) => persistence(wanted, spec.key.is_ipv6()),

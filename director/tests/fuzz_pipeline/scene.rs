@@ -40,14 +40,18 @@ const SERVICES: &[(u16, &str, Forwarding, bool, &[u16])] = &[
     (87, "rr",    Nat,       false, &[LOCAL]),
     (88, "mh",    Tunnelled, false, &[OTHER_FAMILY, VLAN]),
     (89, "lblcr", Nat,       false, &[VLAN, 11]),
+    (ONE_PACKET, "rr", Tunnelled, true, &[11, 12]),
 ];
 
 /// Where clients send to: services, the busy ones more often.
 pub(crate) const PORTS: &[u16] =
-    &[80, 80, 80, 80, 81, 81, 82, 82, 83, 83, 84, SILENT, 86, 87, 88, 89, 90];
+    &[80, 80, 80, 80, 81, 81, 82, 82, 83, 83, 84, SILENT, 86, 87, 88, 89, 90, ONE_PACKET];
 
 /// The service whose server never answers ARP or neighbour discovery.
 pub(crate) const SILENT: u16 = 85;
+
+/// The service that schedules each datagram by itself.
+const ONE_PACKET: u16 = 91;
 
 /// Behind an interface of nobody in IPv4, without a route in IPv6.
 const NOWHERE: u16 = 1000;
@@ -139,7 +143,7 @@ impl Scene {
             scheduler: scheduler.to_owned(),
             flags: 0,
             persistence: persistent.then_some(Persistence { timeout: 40, prefix, engine: None }),
-            one_packet: false,
+            one_packet: protocol == Protocol::Udp && port == ONE_PACKET,
         };
         self.change(Command::AddService { service });
         for &server in servers {
