@@ -158,6 +158,8 @@ pub struct Service {
     pub traffic: Traffic,
     choice: Mutex<Choice>,
     spec: Mutex<ServiceSpec>,
+    /// `spec.one_packet`, for workers, who take no lock to ask.
+    one_packet: AtomicBool,
 }
 
 /// What the scheduler has decided for a new connection.
@@ -176,6 +178,7 @@ impl Service {
             key: spec.key,
             traffic: Traffic::default(),
             choice: Mutex::new(Choice { scheduler, loads: Vec::new(), members: Vec::new() }),
+            one_packet: AtomicBool::new(spec.one_packet),
             spec: Mutex::new(spec),
         }
     }
@@ -193,6 +196,7 @@ impl Service {
 
     /// Replaces what was asked for; the key stays.
     pub fn set_spec(&self, spec: ServiceSpec) {
+        self.one_packet.store(spec.one_packet, Relaxed);
         *self.spec.lock().unwrap_or_else(PoisonError::into_inner) = spec;
     }
 
@@ -201,6 +205,11 @@ impl Service {
         let spec = self.spec.lock().unwrap_or_else(PoisonError::into_inner);
         let persistence = spec.persistence.as_ref()?;
         Some((Duration::from_secs(u64::from(persistence.timeout)), persistence.prefix))
+    }
+
+    /// Whether each datagram is scheduled by itself.
+    pub fn is_one_packet(&self) -> bool {
+        self.one_packet.load(Relaxed)
     }
 
     /// The port its templates carry: 0 when it serves every port.

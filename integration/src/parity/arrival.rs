@@ -79,6 +79,7 @@ impl Arrival {
         let protocol = match headers.protocol {
             6 => Protocol::Tcp,
             17 => Protocol::Udp,
+            132 => Protocol::Sctp,
             _ => return None,
         };
         Some((

@@ -75,7 +75,7 @@ pub(super) fn sum_header(header: &mut [u8]) {
     header[10..12].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// TCP or UDP header and payload, with the checksum.
+/// Transport header and payload, with the checksum.
 pub(super) fn transport(kind: Kind, from: SocketAddr, to: SocketAddr) -> Vec<u8> {
     let (flags, length) = match kind {
         Kind::Syn => (0x02, 0),
@@ -86,6 +86,7 @@ pub(super) fn transport(kind: Kind, from: SocketAddr, to: SocketAddr) -> Vec<u8>
         Kind::Rst => (0x04, 0),
         Kind::Datagram(length) | Kind::Unsummed(length) => (0, length),
         Kind::Piece(_) | Kind::Error(_) => unreachable!("{kind:?} is no whole datagram or segment"),
+        Kind::Sctp(chunks) => return chunks.packet(from, to),
     };
     let mut bytes = Vec::new();
     bytes.extend(from.port().to_be_bytes());

@@ -21,6 +21,7 @@
 //! Knows how to compare. Must not know how either side decides.
 
 mod arrival;
+mod chunks;
 mod compare;
 mod errors;
 mod frames;
@@ -34,6 +35,7 @@ mod stage;
 mod step;
 mod world;
 
+pub use chunks::Chunks;
 pub use report::Report;
 pub use runner::run;
 pub use step::{Flow, From, IcmpError, Kind, Packet, Piece, Problem, Protocol, Scenario, Step};

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::chunks::Chunks;
+
 /// What happens, in order, on both sides.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -40,6 +42,8 @@ pub enum Protocol {
     Tcp,
     /// UDP.
     Udp,
+    /// SCTP.
+    Sctp,
 }
 
 impl Protocol {
@@ -48,6 +52,7 @@ impl Protocol {
         match self {
             Protocol::Tcp => 6,
             Protocol::Udp => 17,
+            Protocol::Sctp => 132,
         }
     }
 }
@@ -55,7 +60,7 @@ impl Protocol {
 /// A client's conversation with a virtual service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Flow {
-    /// TCP or UDP.
+    /// TCP, UDP or SCTP.
     pub protocol: Protocol,
     /// Who speaks.
     pub client: SocketAddr,
@@ -91,6 +96,8 @@ pub enum Kind {
     Datagram(usize),
     /// UDP: this many bytes, and no checksum.
     Unsummed(usize),
+    /// SCTP: these chunks.
+    Sctp(Chunks),
     /// UDP: a fragment of a datagram. Those of a flow are of the same datagram.
     Piece(Piece),
     /// ICMP: an error about what the sender has received of the flow.

@@ -8,6 +8,7 @@ mod by_load;
 mod exceptions;
 mod kernel_host;
 mod packets;
+mod sctp;
 mod states;
 
 use integration::parity::{run, scenarios};
@@ -57,6 +58,7 @@ fn every_scenario_is_tested_quick() {
         exceptions::SCENARIOS,
         packets::SCENARIOS,
         states::SCENARIOS,
+        sctp::SCENARIOS,
     ]
     .concat();
     tested.sort_unstable();

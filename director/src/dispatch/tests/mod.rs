@@ -4,6 +4,8 @@ mod bed;
 mod failure;
 mod forwarding_methods;
 mod lifetime;
+mod one_packet;
 mod persistence;
 mod removal;
+mod sctp;
 mod tunnel_errors;

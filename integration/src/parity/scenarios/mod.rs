@@ -7,6 +7,8 @@ mod hashing;
 mod packets;
 mod rules;
 mod schedulers;
+mod sctp;
+mod sctp_states;
 mod states;
 
 use std::time::Duration;
@@ -22,6 +24,8 @@ pub fn all() -> Vec<Scenario> {
         states::all(),
         errors::all(),
         fragments::all(),
+        sctp::all(),
+        sctp_states::all(),
     ]
     .concat()
 }
