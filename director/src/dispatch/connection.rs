@@ -165,7 +165,7 @@ impl Connection {
 
     /// A later fragment: counted, and it keeps the connection alive.
     pub fn continued(&mut self, bytes: usize, incoming: bool, now: Duration, timeouts: &Timeouts) {
-        self.expires = now + timeouts.of(self.state);
+        self.expires = now + self.service.policy.timeout(self.state, timeouts);
         self.counted(bytes, incoming);
     }
 
@@ -197,7 +197,7 @@ impl Connection {
             self.active = active;
             self.server.load.connection_moved(active);
         }
-        self.expires = now + timeouts.of(self.state);
+        self.expires = now + self.service.policy.timeout(self.state, timeouts);
         if let Some(control) = &self.control
             && (self.state == State::Established || direction == Direction::Output)
         {

@@ -1,9 +1,11 @@
 //! The pipeline in virtual time: clients, director and servers are stepped without a clock.
 
 mod bed;
+mod extras;
 mod failure;
 mod forwarding_methods;
 mod lifetime;
 mod persistence;
+mod refusal;
 mod removal;
 mod tunnel_errors;
