@@ -195,7 +195,7 @@ impl Connection {
             self.active = active;
             self.server.load.connection_moved(active);
         }
-        self.expires = now + timeouts.of(self.state);
+        self.expires = now + self.service.policy.timeout(self.state, timeouts);
         if let Some(control) = &self.control
             && (self.state.is_established() || direction == Direction::Output)
         {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use forwarding::checksum::{self, Partial};
 use forwarding::icmp::Error;
 use forwarding::tunnel::{Encapsulation, Outer};
-use forwarding::{Family, Fragment, Headers, Packet, direct, icmp, nat};
+use forwarding::{Family, Fragment, Headers, Packet, direct, icmp, mss, nat};
 
 use super::connections::Way;
 use super::transmitter::{Transmitter, encapsulation};
@@ -20,6 +20,14 @@ pub(super) struct Onward {
     pub(super) destination: IpAddr,
     /// What goes around it, with [`Method::Tunnel`].
     pub(super) tunnel: Option<Encapsulation>,
+}
+
+impl Onward {
+    /// The longest packet that goes this way, in bytes: the path's MTU, less what the tunnel adds.
+    fn mtu(&self, path: &Path, partial: Option<Partial>) -> u32 {
+        let overhead = |tunnel: Encapsulation| tunnel.overhead(self.destination, partial.is_some());
+        path.mtu.saturating_sub(self.tunnel.map_or(0, overhead) as u32)
+    }
 }
 
 impl Target {
@@ -79,6 +87,9 @@ impl Dispatcher {
                 return stop.into();
             }
         };
+        if let Some(most) = target.mss.bytes(headers.family, || onward.mtu(&path, partial)) {
+            mss::clamp(packet.bytes_mut(), &headers, partial, most);
+        }
         let method = onward.method;
         match method {
             Method::Nat => {
@@ -124,7 +135,7 @@ impl Dispatcher {
         onward: &Onward,
         partial: Option<Partial>,
     ) -> Result<Path, Stop> {
-        let &Onward { method, destination, tunnel } = onward;
+        let &Onward { method, destination, .. } = onward;
         if method != Method::Tunnel && destination.is_ipv4() != (headers.family == Family::V4) {
             return Err(Stop::Drop(DropReason::FamilyMismatch));
         }
@@ -134,8 +145,7 @@ impl Dispatcher {
             let own = own_address(routes, headers, method);
             return Err(self.answer(now, packet, headers, own, Error::TimeExceeded, reason));
         }
-        let overhead = tunnel.map_or(0, |tunnel| tunnel.overhead(destination, partial.is_some()));
-        let mtu = path.mtu.saturating_sub(overhead as u32);
+        let mtu = onward.mtu(&path, partial);
         if headers.ip_len() > mtu as usize && headers.dont_fragment {
             let reason = DropReason::TooBig;
             let own = own_address(routes, headers, method);

@@ -8,7 +8,7 @@
 //!   │── later fragment ── fragments.rs: the ports of the first ── not seen ──> pass up
 //!   v
 //! find the connection ── none ── schedule.rs: service? may it open one? ask the scheduler
-//!   │                               no service: pass up    no server: ICMP port unreachable
+//!   │                               no service: pass up    no server: refusal.rs, tell the client
 //!   │                               one-packet scheduling: one_packet.rs
 //!   v
 //! advance its state, timer and counters (connection.rs, signal.rs, tcp.rs, sctp.rs)
@@ -36,6 +36,8 @@ mod icmp;
 mod limiter;
 mod one_packet;
 mod persistence;
+mod policy;
+mod refusal;
 mod schedule;
 #[cfg(test)]
 mod tcp_cells;
@@ -47,13 +49,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forwarding::icmp::Error;
 use forwarding::{Fragment, Headers, Malformed, Packet, parse};
 
-use connection::Endpoint;
+use connection::{Connection, Endpoint, Tuple};
 use connections::{Connections, Way};
 use fragments::Fragments;
 use limiter::Limiter;
+use policy::{Lost, MssLimit};
 use service::Services;
 use signal::Signal;
 use state::Timeouts;
@@ -111,6 +113,8 @@ struct Target {
     client: Endpoint,
     virtual_endpoint: Endpoint,
     server: Endpoint,
+    /// Of a packet with SYN: what it may announce.
+    mss: MssLimit,
 }
 
 /// The pipeline of one worker.
@@ -136,8 +140,8 @@ impl Dispatcher {
         }
     }
 
-    /// The ICMP error that goes with the last [`Verdict::Answer`]: an Ethernet frame and its
-    /// headers.
+    /// The ICMP error or TCP reset that goes with the last [`Verdict::Answer`]: an Ethernet frame
+    /// and its headers.
     pub fn reply(&self) -> Option<(&[u8], Headers)> {
         self.replied.map(|(len, headers)| (&self.reply[..len], headers))
     }
@@ -177,11 +181,13 @@ impl Dispatcher {
         let target = match self.follow(now, &headers, signal) {
             Followed::Known(target) => target,
             Followed::Refused(reason) => return Verdict::Drop(reason),
+            Followed::Gone(tuple) => {
+                return self.refuse_gone(now, packet, &headers, &tuple).into();
+            }
             Followed::Unknown => match self.schedule(now, services, &headers, signal) {
                 Ok(target) => target,
-                Err(Stop::Drop(reason @ DropReason::NoServer)) => {
-                    let (vip, error) = (headers.destination, Error::PortUnreachable);
-                    return self.answer(now, packet, &headers, vip, error, reason).into();
+                Err(Stop::Drop(reason @ (DropReason::NoServer | DropReason::NoServerReset))) => {
+                    return self.refuse(now, packet, &headers, reason).into();
                 }
                 Err(stop) => return stop.into(),
             },
@@ -203,10 +209,12 @@ impl Dispatcher {
                 if way == Way::In {
                     let reopens = signal.opens() && connection.may_be_reused();
                     if reopens || connection.expires <= now {
-                        return Err(Some(connection.tuple));
+                        return Err((Lost::Over, connection.tuple));
                     }
                     if !connection.server.is_available() {
-                        return Err(None);
+                        let policy = &connection.service.policy;
+                        let lost = policy.when_gone(headers.protocol, headers.tcp_flags);
+                        return Err((lost, connection.tuple));
                     }
                 }
                 match way {
@@ -216,14 +224,15 @@ impl Dispatcher {
                     Way::Out if headers.ttl <= 1 => {}
                     Way::Out => connection.outgoing(signal, bytes, now, timeouts),
                 }
-                Ok(Target::of(way, connection))
+                Ok(Target::of(way, connection).announcing(headers, connection))
             },
         );
         match found {
             None => Followed::Unknown,
             Some(Ok(target)) => Followed::Known(target),
-            Some(Err(None)) => Followed::Refused(DropReason::ServerRemoved),
-            Some(Err(Some(tuple))) => {
+            Some(Err((Lost::Waits, _))) => Followed::Refused(DropReason::ServerRemoved),
+            Some(Err((Lost::Told, tuple))) => Followed::Gone(tuple),
+            Some(Err((Lost::Over, tuple))) => {
                 self.shared.connections.remove(&tuple);
                 Followed::Unknown
             }
@@ -236,16 +245,27 @@ enum Followed {
     Known(Target),
     Unknown,
     Refused(DropReason),
+    /// Its server has been removed, which the client shall hear of.
+    Gone(Tuple),
 }
 
 impl Target {
-    fn of(way: Way, connection: &connection::Connection) -> Target {
+    fn of(way: Way, connection: &Connection) -> Target {
         Target {
             way,
             transmitter: connection.transmitter,
             client: connection.tuple.client,
             virtual_endpoint: connection.tuple.peer,
             server: connection.server_endpoint,
+            mss: MssLimit::default(),
         }
+    }
+
+    /// The same for a packet that may announce the largest segment its sender takes.
+    fn announcing(mut self, headers: &Headers, connection: &Connection) -> Target {
+        if tcp::opens(headers.tcp_flags) {
+            self.mss = connection.service.policy.mss_limit();
+        }
+        self
     }
 }

@@ -14,7 +14,7 @@ use super::{Dispatcher, SCTP, Target, UDP};
 
 impl Dispatcher {
     /// Makes a connection for the packet. What is in `Err` is final, except that
-    /// [`DropReason::NoServer`] is still to be answered with ICMP.
+    /// [`DropReason::NoServer`] and [`DropReason::NoServerReset`] are still to be told to the client.
     pub(super) fn schedule(
         &self,
         now: Duration,
@@ -45,8 +45,9 @@ impl Dispatcher {
             destination: headers.destination,
             destination_port: headers.destination_port,
         };
-        let (decision, control) =
-            self.decide(service, &key, now).ok_or(Stop::Drop(DropReason::NoServer))?;
+        let (decision, control) = self
+            .decide(service, &key, now)
+            .ok_or_else(|| Stop::Drop(service.policy.no_server(headers.protocol)))?;
         service.traffic.connection();
         decision.server.traffic.connection();
         let tuple = Tuple {
@@ -66,7 +67,7 @@ impl Dispatcher {
             .connections
             .insert(connection, |connection| {
                 connection.incoming(signal, headers.ip_len(), now, timeouts);
-                Target::of(Way::In, connection)
+                Target::of(Way::In, connection).announcing(headers, connection)
             })
             .ok_or(Stop::Drop(DropReason::TableFull))
     }

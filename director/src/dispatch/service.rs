@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use schedulers::{Change, Key, Scheduler, Server, TooManyServers};
 
+use super::policy::Policy;
 use super::traffic::Traffic;
 use super::transmitter::Transmitter;
 use crate::control::api::{ServerSpec, ServiceKey, ServiceSpec};
@@ -156,6 +157,8 @@ pub struct Service {
     pub key: ServiceKey,
     /// Counters.
     pub traffic: Traffic,
+    /// What it does beyond the kernel's.
+    pub policy: Policy,
     choice: Mutex<Choice>,
     spec: Mutex<ServiceSpec>,
     /// `spec.one_packet`, for workers, who take no lock to ask.
@@ -173,10 +176,11 @@ pub struct Decision {
 
 impl Service {
     /// A service without servers.
-    pub fn new(spec: ServiceSpec, scheduler: Box<dyn Scheduler>) -> Service {
+    pub fn new(mut spec: ServiceSpec, scheduler: Box<dyn Scheduler>) -> Service {
         Service {
             key: spec.key,
             traffic: Traffic::default(),
+            policy: Policy::new(spec.extras.get_or_insert_default()),
             choice: Mutex::new(Choice { scheduler, loads: Vec::new(), members: Vec::new() }),
             one_packet: AtomicBool::new(spec.one_packet),
             spec: Mutex::new(spec),
@@ -194,10 +198,13 @@ impl Service {
         self.spec.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces what was asked for; the key stays.
+    /// Replaces what was asked for; the key stays, and so do extras that are not spoken of.
     pub fn set_spec(&self, spec: ServiceSpec) {
         self.one_packet.store(spec.one_packet, Relaxed);
-        *self.spec.lock().unwrap_or_else(PoisonError::into_inner) = spec;
+        let mut current = self.spec.lock().unwrap_or_else(PoisonError::into_inner);
+        let extras = spec.extras.or(current.extras);
+        self.policy.set(&extras.unwrap_or_default());
+        *current = ServiceSpec { extras, ..spec };
     }
 
     /// Timeout and client prefix of its templates, when it is persistent.

@@ -28,6 +28,11 @@ pub fn opens(flags: u8) -> bool {
     flags & SYN != 0
 }
 
+/// Whether a segment ends its connection at once.
+pub fn resets(flags: u8) -> bool {
+    flags & RST != 0
+}
+
 /// Whether a segment without a connection may be scheduled: it has SYN and no RST.
 pub fn may_be_scheduled(flags: u8) -> bool {
     flags & (SYN | RST) == SYN

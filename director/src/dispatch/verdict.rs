@@ -32,7 +32,8 @@ pub enum Verdict {
         /// Its headers as they now are.
         headers: Headers,
     },
-    /// The packet is dropped and the dispatcher's reply buffer holds the ICMP error for its sender.
+    /// The packet is dropped and the dispatcher's reply buffer holds the ICMP error or TCP reset for
+    /// its sender.
     Answer {
         /// Why.
         reason: DropReason,
@@ -108,6 +109,8 @@ reasons! {
         BadChecksum = "bad_ip_checksum", "The IPv4 header checksum is wrong.";
         NoChunk = "no_chunk", "SCTP without a chunk for a service, and no connection that it belongs to.";
         NoServer = "no_server", "The service has no server that may take a new connection; ICMP port unreachable was sent.";
+        NoServerReset = "no_server_reset", "The service has no server that may take a new connection; RST was sent (`no_destination`).";
+        ServerGone = "server_gone", "The connection's server has been removed; the client was told with RST or ICMP (`gone_server`).";
         ServerRemoved = "server_removed", "The connection's server has been removed; the client's packets wait for its return or the timeout, as in the kernel.";
         TtlExceeded = "ttl_exceeded", "TTL or hop limit ran out; ICMP time exceeded was sent.";
         TooBig = "too_big", "Larger than the path's MTU and not to be fragmented; ICMP with the MTU was sent, unless the packet is ICMP itself.";

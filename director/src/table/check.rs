@@ -1,5 +1,6 @@
 //! What is wrong with a service or a server that somebody asks for. A refusal changes nothing.
 
+use super::extras;
 use crate::control::api::{
     Forwarding, Persistence, Protocol, Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec,
     Tunnel, TunnelChecksum,
@@ -39,6 +40,9 @@ pub(super) fn service(spec: &ServiceSpec) -> Result<(), Refusal> {
         && protocol != Protocol::Udp
     {
         return Err(refuse(RefusalKind::Invalid, "one-packet scheduling is for UDP services only"));
+    }
+    if let Some(wanted) = &spec.extras {
+        extras::check(&spec.key, wanted)?;
     }
     match &spec.persistence {
         Some(wanted) => persistence(wanted, spec.key.is_ipv6()),

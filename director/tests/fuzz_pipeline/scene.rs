@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use director::control::api::{
-    Forwarding, Persistence, Protocol, ServerSpec, ServiceKey, ServiceSpec, Tunnel,
+    Extras, Forwarding, GoneServer, MssClamp, NoDestination, OwnTimeouts, Persistence, Protocol,
+    ServerSpec, ServiceKey, ServiceSpec, Tunnel,
 };
 use director::control::operations::Command;
 use director::dispatch::Shared;
@@ -144,11 +145,32 @@ impl Scene {
             flags: 0,
             persistence: persistent.then_some(Persistence { timeout: 40, prefix, engine: None }),
             one_packet: protocol == Protocol::Udp && port == ONE_PACKET,
+            extras: None,
         };
         self.change(Command::AddService { service });
         for &server in servers {
             self.change(Command::AddServer { service: key, server: spec(place, server, vip, 1) });
         }
+    }
+
+    /// The service shall do more than the kernel's, or less.
+    fn edit_extras(&self, key: ServiceKey, random: &mut Random) {
+        let views = self.table.service_views();
+        let Some(view) = views.into_iter().find(|view| view.spec.key == key) else { return };
+        let (tcp, udp) = match key {
+            ServiceKey::Address { protocol: Protocol::Tcp, .. } => (random.below(2) == 0, 0),
+            _ => (false, random.below(100) as u32),
+        };
+        let seconds = if tcp { random.below(1000) as u32 } else { 0 };
+        let extras = Extras {
+            timeouts: OwnTimeouts { tcp: seconds, tcp_fin: seconds, udp },
+            gone_server: *random.pick(&[GoneServer::Drop, GoneServer::Rst, GoneServer::Reschedule]),
+            no_destination: if tcp { NoDestination::Rst } else { NoDestination::Icmp },
+            leave_quiesced: random.below(2) == 0,
+            mss_clamp: MssClamp::ByRoute(tcp),
+        };
+        let service = ServiceSpec { extras: Some(extras), ..view.spec };
+        self.change(Command::EditService { service });
     }
 
     /// The operator does something to one service.
@@ -159,10 +181,11 @@ impl Scene {
         let (port, _, _, _, servers) = SERVICES[place];
         let service = ServiceKey::Address { protocol, address: SocketAddr::new(vip, port) };
         let chosen = servers.get(random.below(servers.len()));
-        match (random.below(8), chosen) {
+        match (random.below(9), chosen) {
             (0, _) => self.change(Command::DeleteService { service }),
             (1..4, _) => self.add_service(protocol, vip, place),
-            (4 | 5, Some(&server)) => {
+            (4, _) => self.edit_extras(service, random),
+            (5 | 6, Some(&server)) => {
                 let server = spec(place, server, vip, 1).address;
                 self.change(Command::DeleteServer { service, server });
             }

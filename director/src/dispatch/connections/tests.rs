@@ -24,8 +24,14 @@ const REAL: u8 = 220;
 
 fn parts() -> (Arc<Service>, Arc<RealServer>) {
     let key = ServiceKey::Address { protocol: Protocol::Udp, address: endpoint(VIP, 53).into() };
-    let spec =
-        ServiceSpec { key, scheduler: "rr".into(), flags: 0, persistence: None, one_packet: false };
+    let spec = ServiceSpec {
+        key,
+        scheduler: "rr".into(),
+        flags: 0,
+        persistence: None,
+        one_packet: false,
+        extras: None,
+    };
     let scheduler = schedulers::create("rr", &Options::default()).unwrap();
     let (address, port) = endpoint(REAL, 5353);
     let load = Arc::new(Server::new(ServerId(1), address, port, 1));
