@@ -10,6 +10,7 @@
 
 mod address;
 mod duration;
+mod extras;
 mod fields;
 mod kernel_settings;
 mod problem;

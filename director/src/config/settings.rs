@@ -40,7 +40,7 @@ const IO: &[(&str, Io)] = &[
 const KERNEL_TIMEOUTS: Timeouts = Timeouts { tcp: 900, tcp_fin: 120, udp: 300 };
 
 /// The kernel refuses timeouts above INT_MAX/HZ; this is that limit at the usual HZ of 1000.
-const LONGEST_TIMEOUT: u32 = 2_147_483;
+pub(super) const LONGEST_TIMEOUT: u32 = 2_147_483;
 
 /// Longest name of an interface: IFNAMSIZ without the final zero.
 const LONGEST_INTERFACE_NAME: usize = 15;

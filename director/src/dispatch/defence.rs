@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::Shared;
 use super::connection::Connection;
+use super::sctp::SctpState;
 use super::settings::Setting;
 use super::state::{State, Timeouts};
 
@@ -119,8 +120,7 @@ fn random(state: &mut u64) -> u64 {
     *state
 }
 
-/// Whether a connection that has been looked at goes: a template that nothing came of, a TCP
-/// connection that has hardly begun, or any other that has been idle for a minute, when it is its
+/// Whether a connection that has been looked at goes: a template that nothing came of, one that has hardly begun, or any other that has been idle for a minute, when it is its
 /// turn. Templates stay while they have connections.
 fn can_be_spared(
     connection: &Connection,
@@ -133,8 +133,10 @@ fn can_be_spared(
     }
     match connection.state {
         State::SynRecv | State::SynAck => true,
-        State::Established | State::Udp => {
-            let idle = (now + timeouts.of(connection.state)).saturating_sub(connection.expires);
+        State::Sctp(SctpState::Init1 | SctpState::Init) => true,
+        state @ (State::Established | State::Udp | State::Sctp(SctpState::Established)) => {
+            let timeout = connection.service.policy.timeout(state, timeouts);
+            let idle = (now + timeout).saturating_sub(connection.expires);
             idle >= LEAST_IDLE && is_its_turn(connection.packets().into(), to_go)
         }
         _ => false,

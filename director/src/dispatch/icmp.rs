@@ -11,12 +11,13 @@ use std::time::Duration;
 use forwarding::icmp::{self, Translation};
 use forwarding::{Fragment, Headers, Packet};
 
+use super::connection::Connection;
 use super::connections::Way;
 use super::service::Services;
 use super::settings::Setting;
 use super::tunnel_errors::is_tunnels;
 use super::verdict::{DropReason, Method, PassReason, Stop, Verdict};
-use super::{Dispatcher, Routes, TCP, Target, UDP};
+use super::{Dispatcher, Routes, SCTP, TCP, Target, UDP};
 
 impl Dispatcher {
     pub(super) fn handle_icmp(
@@ -36,7 +37,7 @@ impl Dispatcher {
         {
             return verdict;
         }
-        if quote.protocol != TCP && quote.protocol != UDP {
+        if !matches!(quote.protocol, TCP | UDP | SCTP) {
             return pass;
         }
         let bytes = headers.ip_len();
@@ -110,6 +111,9 @@ impl Dispatcher {
             return Err(pass);
         }
         let service = services.find(quote.protocol, quote.source, quote.source_port).ok_or(pass)?;
+        if self.shared.connections.is_full() {
+            return Err(Stop::Drop(DropReason::TableFull));
+        }
         let inverse = Headers {
             source: quote.destination,
             source_port: quote.destination_port,
@@ -117,6 +121,13 @@ impl Dispatcher {
             destination_port: quote.source_port,
             ..*quote
         };
-        self.open(now, service, &inverse, |connection| connection.counted(bytes, true))
+        let connection = self.connect(now, service, &inverse)?;
+        connection.counted(bytes, true);
+        if service.is_one_packet() && quote.protocol == UDP {
+            return Ok(Target::of(Way::In, &connection));
+        }
+        let target = |connection: &mut Connection| Target::of(Way::In, connection);
+        let inserted = self.shared.connections.insert(connection, target);
+        inserted.ok_or(Stop::Drop(DropReason::TableFull))
     }
 }

@@ -8,9 +8,10 @@
 //!   │── later fragment ── fragments.rs: the ports of the first ── not seen ──> pass up
 //!   v
 //! find the connection ── none ── schedule.rs: service? may it open one? ask the scheduler
-//!   │  (reuse.rs: does it end?)     no service: pass up    no server: ICMP port unreachable
+//!   │  (reuse.rs: does it end?)     no service: pass up    no server: refusal.rs, tell the client
+//!   │                               one-packet scheduling: one_packet.rs
 //!   v
-//! advance its state, timer and counters (connection.rs, tcp.rs)
+//! advance its state, timer and counters (connection.rs, signal.rs, tcp.rs, sctp.rs)
 //!   v
 //! forward.rs: route, TTL, MTU, rewrite by the connection's method ──> transmit
 //! ```
@@ -26,6 +27,7 @@ pub mod limiter;
 pub mod sctp;
 pub mod service;
 pub mod settings;
+pub mod signal;
 pub mod state;
 pub mod tcp;
 pub mod traffic;
@@ -34,7 +36,10 @@ pub mod verdict;
 
 mod forward;
 mod icmp;
+mod one_packet;
 mod persistence;
+mod policy;
+mod refusal;
 mod reuse;
 mod schedule;
 mod stray;
@@ -48,16 +53,17 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forwarding::icmp::Error;
 use forwarding::{Fragment, Headers, Malformed, Packet, parse};
 
-use connection::Endpoint;
+use connection::{Connection, Endpoint, Tuple};
 use connections::{Connections, Way};
 use defence::Defence;
 use fragments::Fragments;
 use limiter::Limiter;
+use policy::{Lost, MssLimit};
 use service::Services;
 use settings::Settings;
+use signal::Signal;
 use state::Timeouts;
 use transmitter::Transmitter;
 use verdict::{DropReason, PassReason, Path, Stop, Verdict};
@@ -67,6 +73,7 @@ const ICMP: u8 = 1;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMPV6: u8 = 58;
+const SCTP: u8 = 132;
 
 /// Room for an ICMP error with its quote: Ethernet, VLAN tag, 1280 bytes of IPv6.
 const REPLY_SIZE: usize = 2048;
@@ -124,6 +131,8 @@ struct Target {
     client: Endpoint,
     virtual_endpoint: Endpoint,
     server: Endpoint,
+    /// Of a packet with SYN: what it may announce.
+    mss: MssLimit,
 }
 
 /// The pipeline of one worker.
@@ -142,8 +151,8 @@ impl Dispatcher {
         Dispatcher { shared, reply: Box::new([0; REPLY_SIZE]), replied: None, next_id: seed }
     }
 
-    /// The ICMP error that goes with the last [`Verdict::Answer`]: an Ethernet frame and its
-    /// headers.
+    /// The ICMP error or TCP reset that goes with the last [`Verdict::Answer`]: an Ethernet frame
+    /// and its headers.
     pub fn reply(&self) -> Option<(&[u8], Headers)> {
         self.replied.map(|(len, headers)| (&self.reply[..len], headers))
     }
@@ -165,7 +174,7 @@ impl Dispatcher {
             Err(Malformed::BadChecksum) => return Verdict::Drop(DropReason::BadChecksum),
         };
         match headers.protocol {
-            TCP | UDP => {}
+            TCP | UDP | SCTP => {}
             ICMP | ICMPV6 => return self.handle_icmp(now, services, routes, packet, headers),
             _ => return Verdict::Pass(PassReason::NoService),
         }
@@ -179,17 +188,20 @@ impl Dispatcher {
                 None => return Verdict::Pass(PassReason::Fragment),
             },
         }
-        let target = match self.follow(now, &headers) {
+        let signal = Signal::read(packet.bytes(), &headers);
+        let target = match self.follow(now, &headers, signal) {
             Followed::Known(target) => target,
             Followed::Refused(reason) => return Verdict::Drop(reason),
-            Followed::Unknown if self.is_stray_answer(services, &headers) => {
+            Followed::Gone(tuple) => {
+                return self.refuse_gone(now, packet, &headers, &tuple).into();
+            }
+            Followed::Unknown if self.is_stray_answer(services, &headers, signal) => {
                 return self.refuse_answer(now, routes, packet, &headers).into();
             }
-            Followed::Unknown => match self.schedule(now, services, &headers) {
+            Followed::Unknown => match self.schedule(now, services, &headers, signal) {
                 Ok(target) => target,
-                Err(Stop::Drop(reason @ DropReason::NoServer)) => {
-                    let (vip, error) = (headers.destination, Error::PortUnreachable);
-                    return self.answer(now, packet, &headers, vip, error, reason).into();
+                Err(Stop::Drop(reason @ (DropReason::NoServer | DropReason::NoServerReset))) => {
+                    return self.refuse(now, packet, &headers, reason).into();
                 }
                 Err(stop) => return stop.into(),
             },
@@ -198,11 +210,10 @@ impl Dispatcher {
     }
 
     /// Finds the packet's connection and moves it on.
-    fn follow(&self, now: Duration, headers: &Headers) -> Followed {
+    fn follow(&self, now: Duration, headers: &Headers, signal: Signal) -> Followed {
         let source = (headers.source, headers.source_port);
         let destination = (headers.destination, headers.destination_port);
         let bytes = headers.ip_len();
-        let later = matches!(headers.fragment, Fragment::Later { .. });
         let (timeouts, settings) = (&self.shared.timeouts, &self.shared.settings);
         let found = self.shared.connections.with(
             headers.protocol,
@@ -210,34 +221,32 @@ impl Dispatcher {
             destination,
             |way, connection| {
                 if way == Way::In {
-                    let opens = !later && reuse::opens(headers);
-                    if connection.expires <= now || reuse::ends(connection, opens, settings) {
-                        return Err(Some(connection.tuple));
+                    let is_over = connection.expires <= now;
+                    if is_over || reuse::ends(connection, signal.opens(), settings) {
+                        return Err((Lost::Over, connection.tuple));
                     }
                     if !connection.server.is_available() {
-                        return Err(None);
+                        let policy = &connection.service.policy;
+                        let lost = policy.when_gone(headers.protocol, headers.tcp_flags);
+                        return Err((lost, connection.tuple));
                     }
                 }
-                match (later, way) {
+                match way {
+                    Way::In => connection.incoming(signal, bytes, now, timeouts),
                     // A router drops it before it is ours to translate: it neither counts nor
                     // moves the connection.
-                    (_, Way::Out) if headers.ttl <= 1 => {}
-                    (true, _) => connection.continued(bytes, way == Way::In, now, timeouts),
-                    (false, Way::In) => {
-                        connection.incoming(headers.tcp_flags, bytes, now, timeouts);
-                    }
-                    (false, Way::Out) => {
-                        connection.outgoing(headers.tcp_flags, bytes, now, timeouts);
-                    }
+                    Way::Out if headers.ttl <= 1 => {}
+                    Way::Out => connection.outgoing(signal, bytes, now, timeouts),
                 }
-                Ok(Target::of(way, connection))
+                Ok(Target::of(way, connection).announcing(headers, connection))
             },
         );
         match found {
             None => Followed::Unknown,
             Some(Ok(target)) => Followed::Known(target),
-            Some(Err(None)) => Followed::Refused(DropReason::ServerRemoved),
-            Some(Err(Some(tuple))) => {
+            Some(Err((Lost::Waits, _))) => Followed::Refused(DropReason::ServerRemoved),
+            Some(Err((Lost::Told, tuple))) => Followed::Gone(tuple),
+            Some(Err((Lost::Over, tuple))) => {
                 self.shared.connections.remove(&tuple);
                 Followed::Unknown
             }
@@ -250,16 +259,27 @@ enum Followed {
     Known(Target),
     Unknown,
     Refused(DropReason),
+    /// Its server has been removed, which the client shall hear of.
+    Gone(Tuple),
 }
 
 impl Target {
-    fn of(way: Way, connection: &connection::Connection) -> Target {
+    fn of(way: Way, connection: &Connection) -> Target {
         Target {
             way,
             transmitter: connection.transmitter,
             client: connection.tuple.client,
             virtual_endpoint: connection.tuple.peer,
             server: connection.server_endpoint,
+            mss: MssLimit::default(),
         }
+    }
+
+    /// The same for a packet that may announce the largest segment its sender takes.
+    fn announcing(mut self, headers: &Headers, connection: &Connection) -> Target {
+        if tcp::opens(headers.tcp_flags) {
+            self.mss = connection.service.policy.mss_limit();
+        }
+        self
     }
 }

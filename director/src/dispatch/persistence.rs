@@ -2,8 +2,8 @@
 //! (behaviour of the kernel's `ip_vs_sched_persist`).
 //!
 //! The template is an entry of the connection table whose client has port 0 and an address cut to
-//! the service's prefix. It is followed even to an overloaded server and, unless
-//! `expire_quiescent_template` is set, to a quiesced one, never to a removed one.
+//! the service's prefix. It is followed even to an overloaded server, and to a quiesced one unless
+//! the service or `expire_quiescent_template` says otherwise; never to a removed one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -36,7 +36,11 @@ impl Dispatcher {
             peer: (key.destination, service.port()),
         };
         let renew = |template: &mut Connection| {
-            if !self.holds(template) {
+            let server = &template.server;
+            let leaves_quiesced = service.policy.leaves_quiesced()
+                || self.shared.settings.is_on(Setting::ExpireQuiescentTemplate);
+            let is_left = leaves_quiesced && server.load.weight() == 0;
+            if !server.is_available() || is_left {
                 return None;
             }
             template.expires = now + timeout;
@@ -54,16 +58,6 @@ impl Dispatcher {
             Connection::template(tuple, transmitter, service.clone(), server, now + timeout);
         // Another worker may have been first: then its template holds.
         connections.insert(template, renew).flatten()
-    }
-
-    /// Whether a template still sends clients to its server: `expire_quiescent_template` says
-    /// whether it does while the server is quiesced.
-    fn holds(&self, template: &Connection) -> bool {
-        let server = &template.server;
-        let is_quiesced = || server.load.weight() == 0;
-        let settings = &self.shared.settings;
-        server.is_available()
-            && !(settings.is_on(Setting::ExpireQuiescentTemplate) && is_quiesced())
     }
 }
 

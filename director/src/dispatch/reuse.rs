@@ -1,17 +1,9 @@
 //! When a client's packet ends the connection that it was found to belong to, and is scheduled as
 //! if there were none: `conn_reuse_mode` and `expire_nodest_conn` (`ip_vs_in_hook`'s behaviour).
 
-use forwarding::Headers;
-
 use super::connection::Connection;
 use super::settings::{Setting, Settings};
 use super::state::State;
-use super::{TCP, tcp};
-
-/// Whether the packet, which is no later fragment, is one that connections begin with.
-pub(super) fn opens(headers: &Headers) -> bool {
-    headers.protocol == TCP && tcp::opens(headers.tcp_flags)
-}
 
 /// Whether `connection` ends with a packet of its client; `opens`: it is one that connections begin
 /// with.
@@ -28,9 +20,6 @@ fn is_over(connection: &Connection, settings: &Settings) -> bool {
     if mode == 0 || connection.is_controlled() {
         return false;
     }
-    match connection.state {
-        State::TimeWait | State::Close => true,
-        State::FinWait => mode & 2 != 0 && connection.is_half_seen(),
-        _ => false,
-    }
+    let is_half_closed = connection.state == State::FinWait && connection.is_half_seen();
+    connection.state.may_be_reused() || mode & 2 != 0 && is_half_closed
 }

@@ -9,45 +9,60 @@ use schedulers::Key;
 use super::connection::{Connection, Tuple};
 use super::connections::Way;
 use super::service::{Service, Services};
-use super::settings::Setting;
+use super::signal::Signal;
 use super::verdict::{DropReason, PassReason, Stop};
-use super::{Dispatcher, TCP, Target, tcp};
+use super::{Dispatcher, SCTP, Target, UDP};
 
 impl Dispatcher {
     /// Makes a connection for the packet. What is in `Err` is final, except that
-    /// [`DropReason::NoServer`] is still to be answered with ICMP.
+    /// [`DropReason::NoServer`] and [`DropReason::NoServerReset`] are still to be told to the client.
     pub(super) fn schedule(
         &self,
         now: Duration,
         services: &Services,
         headers: &Headers,
+        signal: Signal,
     ) -> Result<Target, Stop> {
         let service = services
             .find(headers.protocol, headers.destination, headers.destination_port)
             .ok_or(Stop::Pass(PassReason::NoService))?;
-        let sloppy = self.shared.settings.is_on(Setting::SloppyTcp);
-        if headers.protocol == TCP && !tcp::may_be_scheduled(headers.tcp_flags, sloppy) {
+        if headers.protocol == SCTP && signal == Signal::Nothing && !headers.is_later_fragment() {
+            return Err(Stop::Drop(DropReason::NoChunk));
+        }
+        if !signal.may_be_scheduled(&self.shared.settings) {
             return Err(Stop::Pass(PassReason::NoConnection));
         }
+        let once = headers.protocol == UDP && service.is_one_packet();
+        if once && headers.is_later_fragment() {
+            return self.use_again(now, headers);
+        }
+        if !once && self.shared.connections.is_full() {
+            return Err(Stop::Drop(DropReason::TableFull));
+        }
+        let connection = self.connect(now, service, headers)?;
+        if once {
+            return Ok(self.use_once(now, headers, signal, connection));
+        }
         let timeouts = &self.shared.timeouts;
-        self.open(now, service, headers, |connection| {
-            connection.incoming(headers.tcp_flags, headers.ip_len(), now, timeouts);
-        })
+        self.shared
+            .connections
+            .insert(connection, |connection| {
+                connection.incoming(signal, headers.ip_len(), now, timeouts);
+                Target::of(Way::In, connection).announcing(headers, connection)
+            })
+            .ok_or(Stop::Drop(DropReason::TableFull))
     }
 
-    /// Makes a connection of `service` with the ends that `headers` name, and runs `begin` on it.
-    pub(super) fn open(
+    /// A new connection of `service`, counted, that is still to be put into the table. Only the ends
+    /// in `headers` count.
+    pub(super) fn connect(
         &self,
         now: Duration,
         service: &Arc<Service>,
         headers: &Headers,
-        begin: impl FnOnce(&mut Connection),
-    ) -> Result<Target, Stop> {
+    ) -> Result<Connection, Stop> {
         if self.shared.defence.drops_packet() {
             return Err(Stop::Drop(DropReason::DropPacket));
-        }
-        if self.shared.connections.is_full() {
-            return Err(Stop::Drop(DropReason::TableFull));
         }
         let key = Key {
             protocol: headers.protocol,
@@ -56,8 +71,9 @@ impl Dispatcher {
             destination: headers.destination,
             destination_port: headers.destination_port,
         };
-        let (decision, control) =
-            self.decide(service, &key, now).ok_or(Stop::Drop(DropReason::NoServer))?;
+        let (decision, control) = self
+            .decide(service, &key, now)
+            .ok_or_else(|| Stop::Drop(service.policy.no_server(headers.protocol)))?;
         service.traffic.connection();
         decision.server.traffic.connection();
         let tuple = Tuple {
@@ -66,15 +82,8 @@ impl Dispatcher {
             client: (headers.source, headers.source_port),
             peer: (headers.destination, headers.destination_port),
         };
-        let connection =
-            Connection::new(tuple, decision.transmitter, service.clone(), decision.server, now)
-                .controlled_by(control);
-        self.shared
-            .connections
-            .insert(connection, |connection| {
-                begin(connection);
-                Target::of(Way::In, connection)
-            })
-            .ok_or(Stop::Drop(DropReason::TableFull))
+        let server = decision.server;
+        Ok(Connection::new(tuple, decision.transmitter, service.clone(), server, now)
+            .controlled_by(control))
     }
 }

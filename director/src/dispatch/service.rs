@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use schedulers::{Change, Expirations, Key, Scheduler, Server, TooManyServers};
 
+use super::policy::Policy;
 use super::traffic::Traffic;
 use super::transmitter::Transmitter;
 use crate::control::api::{Forwarding, ServerSpec, ServiceKey, ServiceSpec};
@@ -161,8 +162,12 @@ pub struct Service {
     pub key: ServiceKey,
     /// Counters.
     pub traffic: Traffic,
+    /// What it does beyond the kernel's.
+    pub policy: Policy,
     choice: Mutex<Choice>,
     spec: Mutex<ServiceSpec>,
+    /// `spec.one_packet`, for workers, who take no lock to ask.
+    one_packet: AtomicBool,
 }
 
 /// What the scheduler has decided for a new connection.
@@ -176,11 +181,13 @@ pub struct Decision {
 
 impl Service {
     /// A service without servers.
-    pub fn new(spec: ServiceSpec, scheduler: Box<dyn Scheduler>) -> Service {
+    pub fn new(mut spec: ServiceSpec, scheduler: Box<dyn Scheduler>) -> Service {
         Service {
             key: spec.key,
             traffic: Traffic::default(),
+            policy: Policy::new(spec.extras.get_or_insert_default()),
             choice: Mutex::new(Choice { scheduler, loads: Vec::new(), members: Vec::new() }),
+            one_packet: AtomicBool::new(spec.one_packet),
             spec: Mutex::new(spec),
         }
     }
@@ -196,9 +203,13 @@ impl Service {
         self.spec.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces what was asked for; the key stays.
+    /// Replaces what was asked for; the key stays, and so do extras that are not spoken of.
     pub fn set_spec(&self, spec: ServiceSpec) {
-        *self.spec.lock().unwrap_or_else(PoisonError::into_inner) = spec;
+        self.one_packet.store(spec.one_packet, Relaxed);
+        let mut current = self.spec.lock().unwrap_or_else(PoisonError::into_inner);
+        let extras = spec.extras.or(current.extras);
+        self.policy.set(&extras.unwrap_or_default());
+        *current = ServiceSpec { extras, ..spec };
     }
 
     /// Timeout and client prefix of its templates, when it is persistent.
@@ -206,6 +217,11 @@ impl Service {
         let spec = self.spec.lock().unwrap_or_else(PoisonError::into_inner);
         let persistence = spec.persistence.as_ref()?;
         Some((Duration::from_secs(u64::from(persistence.timeout)), persistence.prefix))
+    }
+
+    /// Whether each datagram is scheduled by itself.
+    pub fn is_one_packet(&self) -> bool {
+        self.one_packet.load(Relaxed)
     }
 
     /// The port its templates carry: 0 when it serves every port.

@@ -9,16 +9,22 @@ use forwarding::{Headers, Packet};
 use super::forward::own_address;
 use super::service::Services;
 use super::settings::Setting;
+use super::signal::Signal;
 use super::verdict::{DropReason, Method, Stop};
-use super::{Dispatcher, Routes, TCP, tcp};
+use super::{Dispatcher, Routes};
 
 impl Dispatcher {
-    /// Whether a packet without a connection is a NAT server's answer to be refused. A reset is
+    /// Whether a packet without a connection is a NAT server's answer to be refused. A reset or abort is
     /// not: it ends what is not there.
-    pub(super) fn is_stray_answer(&self, services: &Services, headers: &Headers) -> bool {
+    pub(super) fn is_stray_answer(
+        &self,
+        services: &Services,
+        headers: &Headers,
+        signal: Signal,
+    ) -> bool {
         self.shared.settings.is_on(Setting::NatIcmpSend)
             && services.has_nat_server(headers.protocol, headers.source, headers.source_port)
-            && !(headers.protocol == TCP && tcp::resets(headers.tcp_flags))
+            && !signal.resets()
     }
 
     /// Tells the server that nobody is there.

@@ -28,7 +28,7 @@ pub fn opens(flags: u8) -> bool {
     flags & SYN != 0
 }
 
-/// Whether a segment ends a connection at once.
+/// Whether a segment ends its connection at once.
 pub fn resets(flags: u8) -> bool {
     flags & RST != 0
 }
@@ -113,11 +113,29 @@ pub fn next(secure: bool, direction: Direction, state: State, flags: u8) -> Stat
         return State::Close;
     };
     let table = if secure { &SECURE } else { &USUAL };
-    match table[direction as usize][event].get(state as usize) {
-        Some(&next) => next,
-        // A UDP state on a TCP connection: cannot be, and closing is the safe answer.
+    match column(state) {
+        Some(column) => table[direction as usize][event][column],
+        // Another protocol's state on a TCP connection: cannot be, and closing is the safe answer.
         None => State::Close,
     }
+}
+
+/// The column of a state in the table.
+fn column(state: State) -> Option<usize> {
+    Some(match state {
+        State::None => 0,
+        State::Established => 1,
+        State::SynSent => 2,
+        State::SynRecv => 3,
+        State::FinWait => 4,
+        State::TimeWait => 5,
+        State::Close => 6,
+        State::CloseWait => 7,
+        State::LastAck => 8,
+        State::Listen => 9,
+        State::SynAck => 10,
+        State::Udp | State::Sctp(_) => return None,
+    })
 }
 
 #[cfg(test)]

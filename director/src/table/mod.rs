@@ -7,6 +7,7 @@
 mod apply;
 mod check;
 mod declare;
+mod extras;
 mod interests;
 mod settings;
 #[cfg(test)]

@@ -5,8 +5,10 @@
 
 mod by_address;
 mod by_load;
+mod exceptions;
 mod kernel_host;
 mod packets;
+mod sctp;
 mod settings;
 mod states;
 
@@ -54,8 +56,10 @@ fn every_scenario_is_tested_quick() {
     let mut tested: Vec<&str> = [
         by_address::SCENARIOS,
         by_load::SCENARIOS,
+        exceptions::SCENARIOS,
         packets::SCENARIOS,
         states::SCENARIOS,
+        sctp::SCENARIOS,
         settings::SCENARIOS,
     ]
     .concat();

@@ -1,10 +1,14 @@
 //! The scenarios that are compared, by name.
 
 mod clients;
+mod errors;
+mod fragments;
 mod hashing;
 mod packets;
 mod rules;
 mod schedulers;
+mod sctp;
+mod sctp_states;
 mod settings;
 mod states;
 
@@ -14,7 +18,18 @@ use super::step::{Scenario, Step};
 
 /// All of them.
 pub fn all() -> Vec<Scenario> {
-    [schedulers::all(), hashing::all(), packets::all(), states::all(), settings::all()].concat()
+    [
+        schedulers::all(),
+        hashing::all(),
+        packets::all(),
+        states::all(),
+        errors::all(),
+        fragments::all(),
+        sctp::all(),
+        sctp_states::all(),
+        settings::all(),
+    ]
+    .concat()
 }
 
 /// The one called `name`.
