@@ -63,7 +63,7 @@ impl Dispatcher {
         headers: &Headers,
         reason: DropReason,
     ) -> Stop {
-        if !self.limiter.allow(now) {
+        if !self.shared.limiter.allow_reset(now, &self.shared.settings) {
             return Stop::Drop(reason);
         }
         let mut reply = Packet::new(&mut self.reply[..], 0, 0);
