@@ -13,6 +13,7 @@
 //! advance its state, timer and counters (connection.rs, tcp.rs)
 //!   v
 //! forward.rs: route, TTL, MTU, rewrite by the connection's method ──> transmit
+//!   │── FTP control connection ── ftp.rs ── what it announces goes into the table
 //! ```
 //!
 //! The same code carries traffic, is fuzzed, and is stepped through in virtual time by tests.
@@ -21,6 +22,7 @@ pub mod connection;
 pub mod connections;
 pub mod counters;
 pub mod fragments;
+pub mod ftp;
 pub mod sctp;
 pub mod service;
 pub mod state;
@@ -79,6 +81,8 @@ pub struct Shared {
     pub timeouts: Timeouts,
     /// Ports of fragmented datagrams.
     pub fragments: Fragments,
+    /// Whose connections are FTP control connections.
+    pub ftp: ftp::Ports,
 }
 
 impl Shared {
@@ -94,7 +98,13 @@ impl Shared {
 
     fn of(connections: Connections) -> Shared {
         let (timeouts, fragments) = (Timeouts::default(), Fragments::default());
-        Shared { connections, timeouts, fragments }
+        Shared { connections, timeouts, fragments, ftp: ftp::Ports::default() }
+    }
+
+    /// The same with these ports for FTP.
+    #[must_use]
+    pub fn with_ftp(self, ftp: ftp::Ports) -> Shared {
+        Shared { ftp, ..self }
     }
 }
 
@@ -106,6 +116,8 @@ struct Target {
     client: Endpoint,
     virtual_endpoint: Endpoint,
     server: Endpoint,
+    /// An FTP control connection.
+    is_helped: bool,
 }
 
 /// The pipeline of one worker.
@@ -190,6 +202,7 @@ impl Dispatcher {
         let bytes = headers.ip_len();
         let later = matches!(headers.fragment, Fragment::Later { .. });
         let timeouts = &self.shared.timeouts;
+        let has_portless = self.shared.connections.has_portless();
         let found = self.shared.connections.with(
             headers.protocol,
             source,
@@ -200,7 +213,8 @@ impl Dispatcher {
                         && !later
                         && tcp::opens(headers.tcp_flags)
                         && connection.may_be_reused();
-                    if reopens || connection.expires <= now {
+                    let is_over = connection.expires <= now && connection.reprieve().is_none();
+                    if reopens || is_over {
                         return Err(Some(connection.tuple));
                     }
                     if !connection.server.is_available() {
@@ -223,6 +237,7 @@ impl Dispatcher {
             },
         );
         match found {
+            None if has_portless && self.is_awaited(headers) => self.follow(now, headers),
             None => Followed::Unknown,
             Some(Ok(target)) => Followed::Known(target),
             Some(Err(None)) => Followed::Refused(DropReason::ServerRemoved),
@@ -249,6 +264,7 @@ impl Target {
             client: connection.tuple.client,
             virtual_endpoint: connection.tuple.peer,
             server: connection.server_endpoint,
+            is_helped: connection.is_helped(),
         }
     }
 }

@@ -9,7 +9,7 @@ use super::connection::{Connection, Tuple};
 use super::connections::Way;
 use super::service::Services;
 use super::verdict::{DropReason, PassReason, Stop};
-use super::{Dispatcher, TCP, Target, tcp};
+use super::{Dispatcher, TCP, Target, ftp, tcp};
 
 impl Dispatcher {
     /// Makes a connection for the packet. What is in `Err` is final, except that
@@ -26,6 +26,9 @@ impl Dispatcher {
         if headers.protocol == TCP && !tcp::may_be_scheduled(headers.tcp_flags) {
             return Err(Stop::Pass(PassReason::NoConnection));
         }
+        if let Some(reason) = ftp::leaves_alone(service, headers) {
+            return Err(Stop::Pass(reason));
+        }
         if self.shared.connections.is_full() {
             return Err(Stop::Drop(DropReason::TableFull));
         }
@@ -37,7 +40,7 @@ impl Dispatcher {
             destination_port: headers.destination_port,
         };
         let (decision, control) =
-            self.decide(service, &key, now).ok_or(Stop::Drop(DropReason::NoServer))?;
+            self.decide(service, &key, now).ok_or_else(|| ftp::without_server(service, headers))?;
         service.traffic.connection();
         decision.server.traffic.connection();
         let tuple = Tuple {
@@ -46,9 +49,12 @@ impl Dispatcher {
             client: (headers.source, headers.source_port),
             peer: (headers.destination, headers.destination_port),
         };
-        let connection =
+        let mut connection =
             Connection::new(tuple, decision.transmitter, service.clone(), decision.server, now)
                 .controlled_by(control);
+        if self.shared.ftp.helps(&connection) {
+            connection = connection.helped();
+        }
         let timeouts = &self.shared.timeouts;
         self.shared
             .connections

@@ -7,6 +7,7 @@
 mod apply;
 mod check;
 mod declare;
+mod ftp;
 mod interests;
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,8 @@
 mod bed;
 mod failure;
 mod forwarding_methods;
+mod ftp;
+mod ftp_services;
 mod lifetime;
 mod persistence;
 mod removal;
