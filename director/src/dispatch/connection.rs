@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
+use super::ftp::Helper;
 use super::service::{RealServer, Service};
 use super::signal::Signal;
 use super::state::{State, Timeouts};
@@ -27,7 +28,14 @@ pub struct Tuple {
     pub peer: Endpoint,
 }
 
-/// What a template and its connections share.
+impl Tuple {
+    /// Whether it is a connection whose client's port is not known yet.
+    pub fn is_portless(&self) -> bool {
+        self.client.1 == 0 && !self.template
+    }
+}
+
+/// What a connection that controls others, or a template, shares with them.
 #[derive(Debug, Default)]
 pub struct Control {
     children: AtomicU32,
@@ -55,8 +63,11 @@ pub struct Connection {
     active: bool,
     /// Packets from the client, as far as `drop_entry` counts them.
     packets: u8,
-    /// Of a template: shared with its connections. Of a connection: its template's, if it has one.
+    /// Of a template: shared with its connections. Of a connection: its template's, or its FTP
+    /// control connection's, if it has one.
     control: Option<Arc<Control>>,
+    /// What an FTP control connection has besides.
+    ftp: Option<Box<Helper>>,
 }
 
 impl Connection {
@@ -69,10 +80,11 @@ impl Connection {
         now: Duration,
     ) -> Connection {
         server.load.connection_opened();
-        // Where the service is for every port, so is each of its servers, whatever was asked for.
-        let port = match (service.port(), server.load.port()) {
-            (0, _) | (_, 0) => tuple.peer.1,
-            (_, port) => port,
+        // Where the service is for every port, so is each of its servers, whatever was asked for;
+        // and an FTP service takes data connections too, to any port.
+        let port = match server.load.port() {
+            port if port != 0 && tuple.peer.1 == service.port() => port,
+            _ => tuple.peer.1,
         };
         Connection {
             server_endpoint: (server.load.address(), port),
@@ -86,7 +98,24 @@ impl Connection {
             active: false,
             packets: 0,
             control: None,
+            ftp: None,
         }
+    }
+
+    /// A connection that `control` has announced: it waits for its first packet in state LISTEN.
+    pub fn expected(
+        tuple: Tuple,
+        server_endpoint: Endpoint,
+        control: &Arc<Control>,
+        (service, server): (Arc<Service>, Arc<RealServer>),
+        now: Duration,
+        timeouts: &Timeouts,
+    ) -> Connection {
+        let mut connection = Connection::new(tuple, Transmitter::Nat, service, server, now)
+            .controlled_by(Some(control.clone()));
+        connection.server_endpoint = server_endpoint;
+        connection.listen(now, timeouts);
+        connection
     }
 
     /// A template that sends a client's further connections to `server` until `expires`.
@@ -98,7 +127,7 @@ impl Connection {
         expires: Duration,
     ) -> Connection {
         server.template_opened();
-        let port = if service.port() == 0 { 0 } else { server.load.port() };
+        let port = if service.template_port() == 0 { 0 } else { server.load.port() };
         Connection {
             tuple,
             server_endpoint: (server.load.address(), port),
@@ -111,6 +140,7 @@ impl Connection {
             active: false,
             packets: 0,
             control: Some(Arc::default()),
+            ftp: None,
         }
     }
 
@@ -123,15 +153,53 @@ impl Connection {
         self
     }
 
+    /// Makes it an FTP control connection.
+    pub fn helped(mut self) -> Connection {
+        self.ftp = Some(Box::default());
+        self
+    }
+
+    /// Whether it is an FTP control connection.
+    pub fn is_helped(&self) -> bool {
+        self.ftp.is_some()
+    }
+
+    /// What an FTP control connection has besides.
+    pub fn helper(&mut self) -> Option<&mut Helper> {
+        self.ftp.as_deref_mut()
+    }
+
+    /// The same connection, of a client whose port is now known.
+    pub fn of_client(mut self, client: Endpoint) -> Connection {
+        self.tuple.client = client;
+        self
+    }
+
+    /// Waits for a packet (again): state LISTEN. Whether it counts as active is for that packet to
+    /// say.
+    pub fn listen(&mut self, now: Duration, timeouts: &Timeouts) {
+        self.state = State::Listen;
+        self.expires = now + timeouts.of(self.state);
+    }
+
+    /// Whether `control` is what it shares with its template or control connection.
+    pub fn is_controlled_by(&self, control: &Arc<Control>) -> bool {
+        self.control.as_ref().is_some_and(|own| Arc::ptr_eq(own, control))
+    }
+
     /// What connections of this template share with it.
     pub fn control(&self) -> Option<Arc<Control>> {
         self.control.clone()
     }
 
     /// When its time is up: how much longer it has to stay, because it is a template with live
-    /// connections (60 s at a time, as in the kernel).
+    /// connections, or an FTP control connection with data connections (60 s at a time, as in the
+    /// kernel).
     pub fn reprieve(&self) -> Option<Duration> {
-        let control = self.control.as_ref().filter(|_| self.tuple.template)?;
+        let control = match &self.ftp {
+            Some(helper) => helper.control(),
+            None => self.control.as_ref().filter(|_| self.tuple.template)?,
+        };
         (control.children.load(Relaxed) > 0).then_some(Duration::from_secs(60))
     }
 
@@ -187,7 +255,8 @@ impl Connection {
         }
     }
 
-    /// Whether a template controls it: such a one is never scheduled anew for its state.
+    /// Whether a template or an FTP control connection controls it: such a one is never scheduled
+    /// anew for its state.
     pub fn is_controlled(&self) -> bool {
         self.control.is_some()
     }

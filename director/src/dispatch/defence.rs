@@ -121,15 +121,18 @@ fn random(state: &mut u64) -> u64 {
 }
 
 /// Whether a connection that has been looked at goes: a template that nothing came of, one that has hardly begun, or any other that has been idle for a minute, when it is its
-/// turn. Templates stay while they have connections.
+/// turn. What other connections depend on stays.
 fn can_be_spared(
     connection: &Connection,
     now: Duration,
     timeouts: &Timeouts,
     to_go: &mut [u8; MOST_PACKETS + 1],
 ) -> bool {
+    if connection.reprieve().is_some() {
+        return false;
+    }
     if connection.tuple.template {
-        return connection.reprieve().is_none() && !connection.is_assured();
+        return !connection.is_assured();
     }
     match connection.state {
         State::SynRecv | State::SynAck => true,

@@ -14,6 +14,7 @@
 //! advance its state, timer and counters (connection.rs, signal.rs, tcp.rs, sctp.rs)
 //!   v
 //! forward.rs: route, TTL, MTU, rewrite by the connection's method ──> transmit
+//!   │── FTP control connection ── ftp.rs ── what it announces goes into the table
 //! ```
 //!
 //! The same code carries traffic, is fuzzed, and is stepped through in virtual time by tests.
@@ -23,6 +24,7 @@ pub mod connections;
 pub mod counters;
 pub mod defence;
 pub mod fragments;
+pub mod ftp;
 pub mod limiter;
 pub mod sctp;
 pub mod service;
@@ -98,6 +100,8 @@ pub struct Shared {
     pub limiter: Limiter,
     /// What is done against floods of connections.
     pub defence: Defence,
+    /// Whose connections are FTP control connections.
+    pub ftp: ftp::Ports,
 }
 
 impl Shared {
@@ -119,7 +123,14 @@ impl Shared {
             settings: Settings::default(),
             limiter: Limiter::default(),
             defence: Defence::default(),
+            ftp: ftp::Ports::default(),
         }
+    }
+
+    /// The same with these ports for FTP.
+    #[must_use]
+    pub fn with_ftp(self, ftp: ftp::Ports) -> Shared {
+        Shared { ftp, ..self }
     }
 }
 
@@ -133,6 +144,8 @@ struct Target {
     server: Endpoint,
     /// Of a packet with SYN: what it may announce.
     mss: MssLimit,
+    /// An FTP control connection.
+    is_helped: bool,
 }
 
 /// The pipeline of one worker.
@@ -215,13 +228,14 @@ impl Dispatcher {
         let destination = (headers.destination, headers.destination_port);
         let bytes = headers.ip_len();
         let (timeouts, settings) = (&self.shared.timeouts, &self.shared.settings);
+        let has_portless = self.shared.connections.has_portless();
         let found = self.shared.connections.with(
             headers.protocol,
             source,
             destination,
             |way, connection| {
                 if way == Way::In {
-                    let is_over = connection.expires <= now;
+                    let is_over = connection.expires <= now && connection.reprieve().is_none();
                     if is_over || reuse::ends(connection, signal.opens(), settings) {
                         return Err((Lost::Over, connection.tuple));
                     }
@@ -242,6 +256,7 @@ impl Dispatcher {
             },
         );
         match found {
+            None if has_portless && self.is_awaited(headers) => self.follow(now, headers, signal),
             None => Followed::Unknown,
             Some(Ok(target)) => Followed::Known(target),
             Some(Err((Lost::Waits, _))) => Followed::Refused(DropReason::ServerRemoved),
@@ -272,6 +287,7 @@ impl Target {
             virtual_endpoint: connection.tuple.peer,
             server: connection.server_endpoint,
             mss: MssLimit::default(),
+            is_helped: connection.is_helped(),
         }
     }
 

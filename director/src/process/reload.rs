@@ -44,7 +44,7 @@ pub(super) fn again(director: &Arc<Director>, table: &Table, config: &mut Config
     } else {
         director.clear_warning("restart");
     }
-    match table.declare(&new.services, epoch.elapsed()) {
+    let changes = match table.declare(&new.services, epoch.elapsed()) {
         Err((key, refusal)) => {
             warn!("reload refused, running on as before: service {key}: {}", refusal.message);
             director.warn(
@@ -53,18 +53,17 @@ pub(super) fn again(director: &Arc<Director>, table: &Table, config: &mut Config
             );
             return;
         }
-        Ok(changes) => {
-            for (key, refusal) in &changes.refused {
-                warn!("reload: service {key}: {}", refusal.message);
-            }
-            info!("reloaded: {} changes", changes.made);
-        }
+        Ok(changes) => changes,
+    };
+    for (key, refusal) in &changes.refused {
+        warn!("reload: service {key}: {}", refusal.message);
     }
     if let Some(timeouts) = new.timeouts {
         table.shared().timeouts.set(timeouts);
     }
     table.declare_settings(&config.settings, &new.settings);
     director.clear_warning("reload");
+    info!("reloaded: {} changes", changes.made);
     config.services = new.services;
     config.settings = new.settings;
     config.timeouts = new.timeouts;
@@ -81,6 +80,7 @@ fn needs_restart(old: &Config, new: &Config) -> Option<String> {
         ("frames", old.frames != new.frames),
         ("own_addresses", old.own_addresses != new.own_addresses),
         ("control", old.control != new.control),
+        ("ftp_ports", old.ftp_ports != new.ftp_ports),
         ("max_connections", old.max_connections != new.max_connections),
     ];
     let changed: Vec<_> =

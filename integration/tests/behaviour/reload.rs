@@ -189,3 +189,18 @@ fn a_service_removed_by_a_reload_is_the_kernels_at_once() {
     assert_eq!(tally.by_server.get("kernel"), Some(&9), "{tally:?}");
     assert_eq!(bed.fetch(vip, 80, 9).by_server.len(), 3);
 }
+
+#[test]
+fn quick_settings_follow_the_file_and_go_back_to_their_default() {
+    if !can_run() {
+        return;
+    }
+    let file = |settings: &str| top("copy") + &web(Kind::Nat, "rr", &[1]) + settings;
+    let bed = Bed::with(Kind::Nat, &file("[settings]\nsloppy_tcp = true\n"));
+    let settings = || bed.director.client().unwrap().settings().unwrap();
+    assert_eq!(settings()["sloppy_tcp"], 1, "from the start");
+    reload(&bed, &file("[settings]\nsloppy_tcp = true\nam_droprate = 20\n"), "reloaded: ");
+    assert_eq!((settings()["sloppy_tcp"], settings()["am_droprate"]), (1, 20));
+    reload(&bed, &file(""), "reloaded: ");
+    assert_eq!((settings()["sloppy_tcp"], settings()["am_droprate"]), (0, 10));
+}

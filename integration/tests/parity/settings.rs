@@ -5,6 +5,7 @@ crate::same! {
     connections_of_a_quiesced_or_removed_server_end_as_the_kernels: "expire-nodest-conn",
     persistent_clients_leave_a_quiesced_server_as_the_kernels: "expire-quiescent-template",
     connections_that_begin_anyhow_are_the_kernels: "sloppy-tcp",
+    associations_that_begin_anyhow_are_the_kernels: "sloppy-sctp",
     answers_to_nobody_are_refused_as_the_kernel_does: "nat-icmp-send",
     errors_about_unknown_connections_go_where_the_kernel_sends_them: "schedule-icmp",
     tunnels_without_path_mtu_discovery_write_the_kernels_bytes: "pmtu-disc",

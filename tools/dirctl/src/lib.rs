@@ -6,4 +6,5 @@
 
 pub mod columns;
 pub mod paint;
+pub mod settings;
 pub mod status;

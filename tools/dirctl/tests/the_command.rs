@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use director::control::api::{ConnectionView, Refusal, ServiceView, Status, Timeouts};
+use director::control::api::{ConnectionView, Refusal, RefusalKind, ServiceView, Status, Timeouts};
 use director::control::operations::{self, Operations};
 use director::control::{server, socket};
 
@@ -13,8 +13,15 @@ use director::control::{server, socket};
 struct Worried(Vec<String>);
 
 impl Operations for Worried {
-    fn apply(&self, _: operations::Command) -> Result<(), Refusal> {
-        Ok(())
+    /// Takes any setting but one.
+    fn apply(&self, command: operations::Command) -> Result<(), Refusal> {
+        match command {
+            operations::Command::SetSettings { settings } if settings.contains_key("no_such") => {
+                let message = "there is no setting 'no_such'".to_owned();
+                Err(Refusal { error: RefusalKind::Invalid, message })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn services(&self) -> Vec<ServiceView> {
@@ -22,7 +29,7 @@ impl Operations for Worried {
     }
 
     fn settings(&self) -> BTreeMap<String, u32> {
-        BTreeMap::new()
+        BTreeMap::from([("sloppy_tcp".to_owned(), 1)])
     }
 
     fn timeouts(&self) -> Timeouts {
@@ -122,6 +129,23 @@ fn warnings_give_exit_code_1_in_json_too() {
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         let status: Status = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(status.warnings, ["reload failed"]);
+    });
+}
+
+#[test]
+fn settings_are_shown_and_set_and_a_refusal_is_wrong_usage() {
+    with_director("settings", &[], |socket| {
+        let output = dirctl(socket, &["settings"]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(text, "  setting     value  default\n  sloppy_tcp      1        0\n");
+        let output = dirctl(socket, &["settings", "sloppy_tcp=0", "am_droprate=20"]);
+        assert_eq!((output.status.code(), output.stdout), (Some(0), Vec::new()));
+        let output = dirctl(socket, &["settings", "no_such=1"]);
+        assert_eq!(output.status.code(), Some(64), "{output:?}");
+        let complaint = String::from_utf8(output.stderr).unwrap();
+        assert!(complaint.contains("no setting 'no_such'"), "{complaint}");
+        assert_eq!(dirctl(socket, &["settings", "sloppy_tcp"]).status.code(), Some(64));
     });
 }
 

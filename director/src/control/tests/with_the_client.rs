@@ -51,6 +51,7 @@ fn what_is_added_through_the_client_comes_back_unchanged() {
     assert_eq!(services, server.fake.services());
     assert_eq!(services[0].servers[0].spec.address.to_string(), "[2001:db8::11]:80");
     assert_eq!(client.timeouts().unwrap().udp, 300);
+    assert_eq!(client.settings().unwrap()["sloppy_tcp"], 1);
     assert_eq!(client.status().unwrap().table_size, 4096);
     assert!(client.metrics().unwrap().contains("service=\"fwmark 7/ipv6\""));
 }

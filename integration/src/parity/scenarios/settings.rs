@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::clients::{tcp, udp};
+use super::clients::{sctp, tcp, udp};
 use super::rules::server;
 use super::states;
+use crate::parity::Chunks;
 use crate::parity::step::{Flow, Kind, Packet, Protocol, Scenario, Step};
 use crate::topology::VIP_V4;
 
@@ -15,6 +16,7 @@ pub(super) fn all() -> Vec<Scenario> {
         expire_nodest_conn(),
         expire_quiescent_template(),
         sloppy_tcp(),
+        sloppy_sctp(),
         drop_packet(),
         lblcr_expiration(),
         states::both_directions(true),
@@ -151,27 +153,51 @@ fn expire_quiescent_template() -> Scenario {
 /// Connections that begin with anything.
 fn sloppy_tcp() -> Scenario {
     let beginnings = [Kind::Ack, Kind::Data(10), Kind::Fin, Kind::Rst, Kind::SynAck, Kind::Syn];
-    let mut steps = Vec::new();
-    for (value, first_port) in [(0, 8571), (1, 8576)] {
-        steps.push(Step::Setting("sloppy_tcp", value));
-        for (method, port) in ["-m", "-g"].into_iter().zip(first_port..) {
-            let at = SocketAddr::new(VIP_V4, port);
-            steps.push(Step::Restore(rules("-t", at, method, "")));
-            for (round, beginning) in beginnings.into_iter().enumerate() {
-                let flows: Vec<_> = (round * 4..round * 4 + 4).map(|n| tcp(n, at)).collect();
-                steps.push(each(&flows, &[beginning]));
-                steps.push(each(&flows[2..], &[Kind::Ack]));
-            }
-            steps.push(Step::Show(format!("-L -n -t {at}")));
-        }
-    }
-    steps.push(Step::Show("-L -n -c".to_owned()));
     Scenario {
         name: "sloppy-tcp".to_owned(),
         title: "connections that begin with any segment".to_owned(),
-        connections: 56,
-        steps,
+        connections: 60,
+        steps: sloppy("sloppy_tcp", "-t", tcp, &beginnings, Kind::Ack),
     }
+}
+
+/// Likewise.
+fn sloppy_sctp() -> Scenario {
+    let chunks = [Chunks::Data(4), Chunks::CookieEcho, Chunks::Shutdown, Chunks::Abort];
+    let beginnings = [chunks.as_slice(), &[Chunks::Heartbeat, Chunks::Init]].concat();
+    let beginnings: Vec<_> = beginnings.into_iter().map(Kind::Sctp).collect();
+    Scenario {
+        name: "sloppy-sctp".to_owned(),
+        title: "associations that begin with any chunk".to_owned(),
+        connections: 48,
+        steps: sloppy("sloppy_sctp", "--sctp-service", sctp, &beginnings, Kind::Sctp(Chunks::Sack)),
+    }
+}
+
+/// Without the setting and with it, by NAT and direct routing: every beginning, and what comes next.
+fn sloppy(
+    setting: &'static str,
+    protocol: &str,
+    flow: fn(usize, SocketAddr) -> Flow,
+    beginnings: &[Kind],
+    next: Kind,
+) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for (value, first_port) in [(0, 8571), (1, 8576)] {
+        steps.push(Step::Setting(setting, value));
+        for (method, port) in ["-m", "-g"].into_iter().zip(first_port..) {
+            let at = SocketAddr::new(VIP_V4, port);
+            steps.push(Step::Restore(rules(protocol, at, method, "")));
+            for (round, &beginning) in beginnings.iter().enumerate() {
+                let flows: Vec<_> = (round * 4..round * 4 + 4).map(|n| flow(n, at)).collect();
+                steps.push(each(&flows, &[beginning]));
+                steps.push(each(&flows[2..], &[next]));
+            }
+            steps.push(Step::Show(format!("-L -n {protocol} {at}")));
+        }
+    }
+    steps.push(Step::Show("-L -n -c".to_owned()));
+    steps
 }
 
 /// Of the packets that open connections one in four is lost, of all others none.
