@@ -86,7 +86,7 @@ impl Policy {
 
     /// What becomes of a client's packet whose server has been removed; `flags` are TCP's.
     pub(super) fn when_gone(&self, protocol: u8, flags: u8) -> Lost {
-        let opens = protocol != TCP || tcp::may_be_scheduled(flags);
+        let opens = protocol != TCP || tcp::may_be_scheduled(flags, false);
         match self.switches.load(Relaxed) {
             switches if switches & RESCHEDULE_WHEN_GONE != 0 && opens => Lost::Over,
             switches if switches & (RST_WHEN_GONE | RESCHEDULE_WHEN_GONE) != 0 => Lost::Told,

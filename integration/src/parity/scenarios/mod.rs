@@ -9,6 +9,7 @@ mod rules;
 mod schedulers;
 mod sctp;
 mod sctp_states;
+mod settings;
 mod states;
 
 use std::time::Duration;
@@ -26,6 +27,7 @@ pub fn all() -> Vec<Scenario> {
         fragments::all(),
         sctp::all(),
         sctp_states::all(),
+        settings::all(),
     ]
     .concat()
 }
