@@ -209,7 +209,7 @@ impl Dispatcher {
                 return self.refuse_gone(now, packet, &headers, &tuple).into();
             }
             Followed::Unknown if self.is_stray_answer(services, &headers, signal) => {
-                return self.refuse_answer(now, routes, packet, &headers).into();
+                return self.refuse_answer(now, routes, packet, headers).into();
             }
             Followed::Unknown => match self.schedule(now, services, &headers, signal) {
                 Ok(target) => target,

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use forwarding::icmp::Error;
-use forwarding::{Headers, Packet};
+use forwarding::{Headers, Packet, direct};
 
 use super::forward::own_address;
 use super::service::Services;
@@ -27,15 +27,27 @@ impl Dispatcher {
             && !signal.resets()
     }
 
-    /// Tells the server that nobody is there.
+    /// Tells the server that nobody is there, as the router that it takes us for: what is to be sent
+    /// on has lost one of its TTL before we look at it.
     pub(super) fn refuse_answer(
         &mut self,
         now: Duration,
         routes: &mut impl Routes,
-        packet: &Packet<'_>,
-        headers: &Headers,
+        packet: &mut Packet<'_>,
+        mut headers: Headers,
     ) -> Stop {
-        let own = own_address(routes, headers, Method::NatReply);
-        self.answer(now, packet, headers, own, Error::PortUnreachable, DropReason::NoConnection)
+        let is_for_us = routes.path(headers.destination).is_none();
+        let (own, is_alive) = if is_for_us {
+            (headers.destination, true)
+        } else {
+            let own = own_address(routes, &headers, Method::NatReply);
+            (own, direct::decrement_ttl(packet.bytes_mut(), &mut headers))
+        };
+        let (error, reason) = if is_alive {
+            (Error::PortUnreachable, DropReason::NoConnection)
+        } else {
+            (Error::TimeExceeded, DropReason::TtlExceeded)
+        };
+        self.answer(now, packet, &headers, own, error, reason)
     }
 }

@@ -6,6 +6,7 @@ crate::same! {
     persistent_clients_leave_a_quiesced_server_as_the_kernels: "expire-quiescent-template",
     connections_that_begin_anyhow_are_the_kernels: "sloppy-tcp",
     answers_to_nobody_are_refused_as_the_kernel_does: "nat-icmp-send",
+    errors_about_unknown_connections_go_where_the_kernel_sends_them: "schedule-icmp",
     tunnels_without_path_mtu_discovery_write_the_kernels_bytes: "pmtu-disc",
     the_packets_that_the_kernel_drops_are_dropped: "drop-packet",
     sets_of_servers_shrink_when_the_kernels_do: "lblcr-expiration",

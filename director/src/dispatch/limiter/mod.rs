@@ -44,11 +44,16 @@ impl Limiter {
             IpAddr::V6(_) => Setting::Icmpv6Ratelimit,
         });
         let interval = Duration::from_millis(interval.into());
-        let rate = settings.get(Setting::IcmpMsgsPerSec);
-        let burst = settings.get(Setting::IcmpMsgsBurst);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         (interval.is_zero() || state.peers.allow(destination, interval, now))
-            && state.all.take(now, rate.into(), burst.into())
+            && state.all.take(now, settings)
+    }
+
+    /// Whether a TCP reset of our own may be sent now. There is the limit for all together: each
+    /// connection of a client is to hear of its end.
+    pub(super) fn allow_reset(&self, now: Duration, settings: &Settings) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.all.take(now, settings)
     }
 
     /// Whether a TCP reset may be sent now: it counts among all that we send, but a client may be
@@ -80,7 +85,9 @@ struct Bucket {
 }
 
 impl Bucket {
-    fn take(&mut self, now: Duration, per_second: u64, most: u64) -> bool {
+    fn take(&mut self, now: Duration, settings: &Settings) -> bool {
+        let per_second = u64::from(settings.get(Setting::IcmpMsgsPerSec));
+        let most = u64::from(settings.get(Setting::IcmpMsgsBurst));
         let elapsed = now.saturating_sub(self.since).min(Duration::from_secs(1));
         let earned = elapsed.as_micros() as u64 * per_second / 1_000_000;
         if earned > 0 {

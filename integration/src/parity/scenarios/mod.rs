@@ -4,6 +4,7 @@ mod clients;
 mod errors;
 mod fragments;
 mod hashing;
+mod icmp_settings;
 mod packets;
 mod rules;
 mod schedulers;
@@ -28,6 +29,7 @@ pub fn all() -> Vec<Scenario> {
         sctp::all(),
         sctp_states::all(),
         settings::all(),
+        icmp_settings::all(),
     ]
     .concat()
 }

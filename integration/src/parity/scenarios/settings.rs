@@ -7,7 +7,7 @@ use super::clients::{tcp, udp};
 use super::rules::server;
 use super::states;
 use crate::parity::step::{Flow, Kind, Packet, Protocol, Scenario, Step};
-use crate::topology::{VIP_V4, VIP_V6, server_addresses};
+use crate::topology::VIP_V4;
 
 pub(super) fn all() -> Vec<Scenario> {
     vec![
@@ -15,8 +15,6 @@ pub(super) fn all() -> Vec<Scenario> {
         expire_nodest_conn(),
         expire_quiescent_template(),
         sloppy_tcp(),
-        nat_icmp_send(),
-        pmtu_disc(),
         drop_packet(),
         lblcr_expiration(),
         states::both_directions(true),
@@ -25,7 +23,7 @@ pub(super) fn all() -> Vec<Scenario> {
 }
 
 /// A service of three servers, served in turn.
-fn rules(protocol: &str, at: SocketAddr, method: &str, options: &str) -> Vec<String> {
+pub(super) fn rules(protocol: &str, at: SocketAddr, method: &str, options: &str) -> Vec<String> {
     let mut rules = vec![format!("-A {protocol} {at} -s rr {options}")];
     for number in 1..=3 {
         rules.push(format!("-a {protocol} {at} -r {} {method}", server(number, at)));
@@ -34,14 +32,14 @@ fn rules(protocol: &str, at: SocketAddr, method: &str, options: &str) -> Vec<Str
 }
 
 /// The same packets of each flow, flow by flow.
-fn each(flows: &[Flow], kinds: &[Kind]) -> Step {
+pub(super) fn each(flows: &[Flow], kinds: &[Kind]) -> Step {
     let packets =
         flows.iter().flat_map(|&flow| kinds.iter().map(move |&kind| Packet::new(flow, kind)));
     Step::Send(packets.collect())
 }
 
 /// Answers of each flow's server.
-fn answers(flows: &[Flow], kind: Kind) -> Step {
+pub(super) fn answers(flows: &[Flow], kind: Kind) -> Step {
     Step::Send(flows.iter().map(|&flow| Packet::answer(flow, kind)).collect())
 }
 
@@ -172,65 +170,6 @@ fn sloppy_tcp() -> Scenario {
         name: "sloppy-tcp".to_owned(),
         title: "connections that begin with any segment".to_owned(),
         connections: 56,
-        steps,
-    }
-}
-
-/// Answers of NAT servers to clients whose connections are over.
-fn nat_icmp_send() -> Scenario {
-    let mut steps = vec![Step::Ipvsadm("--set 1 1 1".to_owned())];
-    for (value, port) in [(0, 8581), (1, 8582)] {
-        let at = SocketAddr::new(VIP_V4, port);
-        steps.push(Step::Setting("nat_icmp_send", value));
-        steps.push(Step::Restore([rules("-t", at, "-m", ""), rules("-u", at, "-m", "")].concat()));
-        let tcp: Vec<_> = (0..6).map(|number| tcp(number, at)).collect();
-        let udp: Vec<_> = (0..6).map(|number| udp(number, at)).collect();
-        steps.push(each(&tcp, &[Kind::Syn, Kind::Ack]));
-        steps.push(each(&udp, &[Kind::Datagram(8)]));
-        steps.push(answers(&udp, Kind::Datagram(9)));
-        steps.push(Step::Wait(Duration::from_secs(4)));
-        steps.push(answers(&tcp, Kind::Data(20)));
-        steps.push(answers(&tcp[..3], Kind::Rst));
-        steps.push(answers(&tcp[3..], Kind::SynAck));
-        steps.push(answers(&udp, Kind::Datagram(700)));
-        steps.push(Step::Show("-L -n -c".to_owned()));
-    }
-    Scenario {
-        name: "nat-icmp-send".to_owned(),
-        title: "answers of NAT servers that belong to no connection".to_owned(),
-        connections: 24,
-        steps,
-    }
-}
-
-/// Tunnels that do not look for what fits the way: IPv4 in IPv4, and IPv6, which asks all the same.
-fn pmtu_disc() -> Scenario {
-    const GRE: &str = "-i --tun-type gre --tun-nocsum";
-    let ways = [(VIP_V4, "-i"), (VIP_V4, GRE), (VIP_V6, "-i")];
-    let mut steps = vec![Step::Setting("pmtu_disc", 0)];
-    for ((vip, method), port) in ways.into_iter().zip(8591..) {
-        let at = SocketAddr::new(vip, port);
-        let mut rules = vec![format!("-A -t {at} -s rr")];
-        for number in 1..=2 {
-            let server = SocketAddr::new(server_addresses(number)[0], port);
-            rules.push(format!("-a -t {at} -r {server} {method}"));
-        }
-        steps.push(Step::Restore(rules));
-        let flows: Vec<_> = (0..4).map(|number| tcp(number, at)).collect();
-        steps.push(each(&flows, &[Kind::Syn, Kind::Ack]));
-        for dont_fragment in [true, false] {
-            let payloads = [10, 1400, 1420, 1436, 1437, 1440, 1441, 1460].into_iter();
-            let packets = payloads.zip(flows.iter().cycle()).map(|(payload, &flow)| Packet {
-                dont_fragment,
-                ..Packet::new(flow, Kind::Data(payload))
-            });
-            steps.push(Step::Send(packets.collect()));
-        }
-    }
-    Scenario {
-        name: "pmtu-disc".to_owned(),
-        title: "tunnels without discovery of the path's MTU".to_owned(),
-        connections: 12,
         steps,
     }
 }
