@@ -55,15 +55,6 @@ impl Limiter {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.all.take(now, settings)
     }
-
-    /// Whether a TCP reset may be sent now: it counts among all that we send, but a client may be
-    /// refused as often as it asks.
-    pub(super) fn allow_reset(&self, now: Duration, settings: &Settings) -> bool {
-        let rate = settings.get(Setting::IcmpMsgsPerSec);
-        let burst = settings.get(Setting::IcmpMsgsBurst);
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.all.take(now, rate.into(), burst.into())
-    }
 }
 
 /// Whether the limits are for this type of error. Over IPv6 they are for all but packet too big.
