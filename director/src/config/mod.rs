@@ -85,10 +85,10 @@ pub struct Config {
     pub control: PathBuf,
     /// `timeouts = { tcp = "15m", tcp_fin = "2m", udp = "5m" }`; `None` = the kernel's defaults
     pub timeouts: Option<crate::control::api::Timeouts>,
-    /// `[settings]`: those that the file names.
-    pub settings: BTreeMap<Setting, u32>,
     /// `ftp_ports`: virtual ports whose connections by NAT are FTP control connections.
     pub ftp_ports: Ports,
+    /// `[settings]`: those that the file names.
+    pub settings: BTreeMap<Setting, u32>,
     /// `max_connections`: most connections in the table; default 1048576.
     pub max_connections: usize,
     /// `[[service]]`

@@ -61,8 +61,8 @@ pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config>
     let own_addresses = root.get("own_addresses").and_then(|field| field.boolean(report));
     let control = control(root, report);
     let timeouts = timeouts(root, report);
-    let settings = kernel_settings::read(root, report);
     let ftp_ports = ftp_ports(root, report);
+    let settings = kernel_settings::read(root, report);
     let interfaces = interfaces(root, report)?;
     Some(Config {
         mode,
@@ -74,8 +74,8 @@ pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config>
         own_addresses: own_addresses.unwrap_or(false),
         control: control.into(),
         timeouts,
-        settings,
         ftp_ports,
+        settings,
         max_connections: max_connections.map_or(1 << 20, |most| most as usize),
         services: Vec::new(),
     })

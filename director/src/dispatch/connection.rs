@@ -255,8 +255,7 @@ impl Connection {
         }
     }
 
-    /// Whether a template or an FTP control connection controls it: such a one is never scheduled
-    /// anew for its state.
+    /// Whether another one controls it: such a one is never scheduled anew for its state.
     pub fn is_controlled(&self) -> bool {
         self.control.is_some()
     }

@@ -94,14 +94,14 @@ pub struct Shared {
     pub timeouts: Timeouts,
     /// Ports of fragmented datagrams.
     pub fragments: Fragments,
+    /// Whose connections are FTP control connections.
+    pub ftp: ftp::Ports,
     /// The settings.
     pub settings: Settings,
     /// How many ICMP errors of our own may be sent.
     pub limiter: Limiter,
     /// What is done against floods of connections.
     pub defence: Defence,
-    /// Whose connections are FTP control connections.
-    pub ftp: ftp::Ports,
 }
 
 impl Shared {
@@ -120,10 +120,10 @@ impl Shared {
             connections,
             timeouts: Timeouts::default(),
             fragments: Fragments::default(),
+            ftp: ftp::Ports::default(),
             settings: Settings::default(),
             limiter: Limiter::default(),
             defence: Defence::default(),
-            ftp: ftp::Ports::default(),
         }
     }
 

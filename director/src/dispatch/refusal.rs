@@ -55,7 +55,7 @@ impl Dispatcher {
     }
 
     /// Writes the RST that answers `packet` into the reply buffer, unless none may be sent. Resets
-    /// and ICMP errors share one limit.
+    /// and ICMP errors share the limit of all.
     fn reset(
         &mut self,
         now: Duration,

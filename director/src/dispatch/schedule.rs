@@ -42,12 +42,9 @@ impl Dispatcher {
         if !once && self.shared.connections.is_full() {
             return Err(Stop::Drop(DropReason::TableFull));
         }
-        let mut connection = self.connect(now, service, headers)?;
+        let connection = self.connect(now, service, headers)?;
         if once {
             return Ok(self.use_once(now, headers, signal, connection));
-        }
-        if self.shared.ftp.helps(&connection) {
-            connection = connection.helped();
         }
         let timeouts = &self.shared.timeouts;
         self.shared
@@ -88,7 +85,8 @@ impl Dispatcher {
             peer: (headers.destination, headers.destination_port),
         };
         let server = decision.server;
-        Ok(Connection::new(tuple, decision.transmitter, service.clone(), server, now)
-            .controlled_by(control))
+        let connection = Connection::new(tuple, decision.transmitter, service.clone(), server, now)
+            .controlled_by(control);
+        Ok(if self.shared.ftp.helps(&connection) { connection.helped() } else { connection })
     }
 }

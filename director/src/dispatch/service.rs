@@ -257,10 +257,10 @@ impl Service {
 #[derive(Clone, Default)]
 pub struct Services {
     by_address: hashbrown::HashMap<(u8, IpAddr, u16), Arc<Service>, foldhash::quality::RandomState>,
-    /// Protocol, address and port; filled only for those who ask.
-    nat_servers: hashbrown::HashSet<(u8, IpAddr, u16), foldhash::quality::RandomState>,
     /// Whether there is, or was, one on the port of FTP.
     have_ftp: bool,
+    /// Protocol, address and port; filled only for those who ask.
+    nat_servers: hashbrown::HashSet<(u8, IpAddr, u16), foldhash::quality::RandomState>,
 }
 
 impl Services {

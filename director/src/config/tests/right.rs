@@ -43,8 +43,8 @@ fn a_file_with_interfaces_only_has_the_documented_defaults() {
             own_addresses: false,
             control: DEFAULT_SOCKET.into(),
             timeouts: None,
-            settings: BTreeMap::new(),
             ftp_ports: Ports::new(&[21]),
+            settings: BTreeMap::new(),
             max_connections: 1_048_576,
             services: Vec::new(),
         }

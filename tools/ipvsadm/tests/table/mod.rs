@@ -94,6 +94,8 @@ impl Operations for Table {
                 now.tcp_fin = pick(timeouts.tcp_fin, now.tcp_fin);
                 now.udp = pick(timeouts.udp, now.udp);
             }
+            // No command of ipvsadm's does.
+            Command::SetSettings { .. } => return refuse(RefusalKind::Unsupported),
         }
         Ok(())
     }
