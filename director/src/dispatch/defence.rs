@@ -1,9 +1,9 @@
 //! Against floods of connections: `drop_entry`, `drop_packet` and `secure_tcp`, as
 //! `update_defense_level` and `ip_vs_random_dropentry` have them.
 //!
-//! Each has a mode: 0 off; 1 automatic; 2 automatic and now active; 3 always. The kernel's automatic
-//! modes watch free pages of memory. Here the scarce thing is room in the connection table: it is
-//! low while fewer connections than `amemthresh` fit in.
+//! Each has a mode: 0 off; 1 automatic; 2 automatic and now active; 3 always. The kernel's
+//! automatic modes watch free pages of memory. Here the scarce thing is room in the connection
+//! table: it is low while fewer connections than `amemthresh` fit in.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -120,7 +120,8 @@ fn random(state: &mut u64) -> u64 {
     *state
 }
 
-/// Whether a connection that has been looked at goes: a template that nothing came of, one that has hardly begun, or any other that has been idle for a minute, when it is its
+/// Whether a connection that has been looked at goes: a template that nothing came of, a connection
+/// that has hardly begun, or an established one that has been idle for a minute, when it is its
 /// turn. What other connections depend on stays.
 fn can_be_spared(
     connection: &Connection,

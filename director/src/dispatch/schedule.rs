@@ -56,8 +56,8 @@ impl Dispatcher {
             .ok_or(Stop::Drop(DropReason::TableFull))
     }
 
-    /// A new connection of `service`, counted, that is still to be put into the table. Only the ends
-    /// in `headers` count.
+    /// A new connection of `service`, counted, that is still to be put into the table. Of `headers`
+    /// only the ends count.
     pub(super) fn connect(
         &self,
         now: Duration,

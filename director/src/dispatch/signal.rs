@@ -71,7 +71,8 @@ impl Signal {
         }
     }
 
-    /// Whether a packet without a connection may make one: `sloppy_tcp` and `sloppy_sctp` take more.
+    /// Whether a packet without a connection may make one; `sloppy_tcp` and `sloppy_sctp` let
+    /// more.
     pub fn may_be_scheduled(self, settings: &Settings) -> bool {
         match self {
             Signal::Tcp(flags) => tcp::may_be_scheduled(flags, settings.is_on(Setting::SloppyTcp)),

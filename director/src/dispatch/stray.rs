@@ -14,7 +14,7 @@ use super::verdict::{DropReason, Method, Stop};
 use super::{Dispatcher, Routes};
 
 impl Dispatcher {
-    /// Whether a packet without a connection is a NAT server's answer to be refused. A reset or abort is
+    /// Whether a packet without a connection is a NAT server's answer to be refused. A reset is
     /// not: it ends what is not there.
     pub(super) fn is_stray_answer(
         &self,

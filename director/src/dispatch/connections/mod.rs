@@ -106,8 +106,9 @@ impl Connections {
         }
     }
 
-    /// Removes the connections and templates of servers that have been removed, but for those on which
-    /// connections to other servers depend. It looks at every connection, one shard after the other.
+    /// Removes the connections and templates of servers that have been removed, but for those on
+    /// which connections to other servers depend. It looks at every connection, one shard after the
+    /// other.
     pub fn remove_orphans(&self) {
         // What others depend on goes after them: FTP data, its control connection, the template.
         for _ in 0..3 {
