@@ -42,7 +42,8 @@ fn entry(line: &str) -> Option<(String, u32)> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let (minutes, seconds) = words.get(1)?.split_once(':')?;
     let time = minutes.parse::<u32>().ok()? * 60 + seconds.parse::<u32>().ok()?;
-    let state = if words[0] == "TCP" || words[0] == "UDP" { line.get(10..)? } else { line };
+    // From the state on the columns are compared as they are.
+    let (_, state) = line.split_once(words[1])?;
     // Everything that tells entries apart comes first, the state last.
     let ends = words.get(3..)?.join(" ");
     Some((format!("{ends} {} {state}", words[0]), time))

@@ -7,6 +7,7 @@ mod by_address;
 mod by_load;
 mod kernel_host;
 mod packets;
+mod persistence;
 mod states;
 
 use integration::parity::{run, scenarios};
@@ -50,8 +51,14 @@ use same;
 
 #[test]
 fn every_scenario_is_tested_quick() {
-    let mut tested: Vec<&str> =
-        [by_address::SCENARIOS, by_load::SCENARIOS, packets::SCENARIOS, states::SCENARIOS].concat();
+    let mut tested: Vec<&str> = [
+        by_address::SCENARIOS,
+        by_load::SCENARIOS,
+        packets::SCENARIOS,
+        persistence::SCENARIOS,
+        states::SCENARIOS,
+    ]
+    .concat();
     tested.sort_unstable();
     let all = scenarios::all();
     let mut wanted: Vec<&str> = all.iter().map(|scenario| scenario.name.as_str()).collect();

@@ -3,6 +3,7 @@
 mod clients;
 mod hashing;
 mod packets;
+mod persistence;
 mod rules;
 mod schedulers;
 mod states;
@@ -13,7 +14,7 @@ use super::step::{Scenario, Step};
 
 /// All of them.
 pub fn all() -> Vec<Scenario> {
-    [schedulers::all(), hashing::all(), packets::all(), states::all()].concat()
+    [schedulers::all(), hashing::all(), packets::all(), states::all(), persistence::all()].concat()
 }
 
 /// The one called `name`.
