@@ -8,6 +8,7 @@
 //! Knows how to start it, talk with it and end it. Must not know what is compared.
 
 mod console;
+mod registers;
 
 use std::time::Duration;
 
@@ -82,6 +83,7 @@ impl KernelHost {
         std::fs::write(&init, include_str!("init.sh"))?;
         std::fs::set_permissions(&init, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
         let mac = host.mac(interface)?;
+        let filter = registers::filter()?;
         let mut process = host
             .command(PROGRAM)
             .args(["mem=256M", "rootfstype=hostfs", "ro", "quiet", "con=null", "con0=fd:0,fd:1"])
@@ -90,6 +92,8 @@ impl KernelHost {
             .arg(format!("uml_dir={}/", lab.logs().display()))
             .arg(format!("umid={}", host.name()))
             .arg(format!("vec0:transport=raw,ifname={interface},depth=128,gro=0,mac={mac}"))
+            .args(filter.as_ref().map(|_| registers::WITHOUT_AVX))
+            .filtered(filter)
             .piped()
             .spawn()?;
         let (input, output) = process.take_pipes().context("the guest has no console")?;

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
+use seccompiler::BpfProgram;
 
 use super::Host;
 
@@ -27,11 +28,12 @@ pub struct Command {
     host: Host,
     inner: std::process::Command,
     piped: bool,
+    filter: Option<BpfProgram>,
 }
 
 impl Command {
     pub(super) fn new(host: Host, program: &OsStr) -> Command {
-        Command { host, inner: std::process::Command::new(program), piped: false }
+        Command { host, inner: std::process::Command::new(program), piped: false, filter: None }
     }
 
     /// Adds an argument.
@@ -70,6 +72,13 @@ impl Command {
         self
     }
 
+    /// Puts the program and all that it starts under a filter of system calls.
+    #[must_use]
+    pub fn filtered(mut self, filter: Option<BpfProgram>) -> Command {
+        self.filter = filter;
+        self
+    }
+
     /// Starts the program. The lab stops it at the latest when it is dropped; the returned handle
     /// may be dropped at any time.
     ///
@@ -103,7 +112,7 @@ impl Command {
 
     fn start(self, capture: bool) -> Result<Process> {
         use std::os::unix::process::CommandExt;
-        let Command { host, mut inner, piped } = self;
+        let Command { host, mut inner, piped, filter } = self;
         let program = Path::new(inner.get_program());
         let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
         let title = format!("{name} on {}", host.name());
@@ -125,7 +134,15 @@ impl Command {
         // Locked while starting: a tear-down either sees this process or has been seen by us.
         let mut state = lab.lock();
         ensure!(state.record.is_some(), "lab {} has been torn down", lab.name);
-        let mut child = host.run(|| inner.spawn())?.with_context(|| format!("start {title}"))?;
+        let start = || {
+            // Of the thread, which ends with this, and of what it starts.
+            if let Some(filter) = &filter {
+                seccompiler::apply_filter(filter)?;
+            }
+            Ok(inner.spawn()?)
+        };
+        let child: Result<Child> = host.run(start)?;
+        let mut child = child.with_context(|| format!("start {title}"))?;
         let id = child.id();
         let pipes = child.stdin.take().zip(child.stdout.take());
         let running = Arc::new(Running { title, log, output, id, child: Mutex::new(child) });
