@@ -27,11 +27,16 @@ pub struct Tuple {
 }
 
 /// What a template and its connections share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Control {
     children: AtomicU32,
     assured: AtomicBool,
+    /// Seconds that each use gives the template.
+    lifetime: AtomicU32,
 }
+
+/// How much longer a template stays that has live connections when its time is up, seconds.
+const REPRIEVE: u32 = 60;
 
 /// A connection of the table, or a persistence template.
 pub struct Connection {
@@ -85,15 +90,22 @@ impl Connection {
         }
     }
 
-    /// A template that sends a client's further connections to `server` until `expires`.
+    /// A template that sends a client's further connections to `server`. Each use gives it
+    /// `lifetime` seconds; an edit of the service does not change that.
     pub fn template(
         tuple: Tuple,
         transmitter: Transmitter,
         service: Arc<Service>,
         server: Arc<RealServer>,
-        expires: Duration,
+        lifetime: u32,
+        now: Duration,
     ) -> Connection {
         server.template_opened();
+        let control = Control {
+            children: AtomicU32::new(0),
+            assured: AtomicBool::new(false),
+            lifetime: AtomicU32::new(lifetime),
+        };
         let port = if service.port() == 0 { 0 } else { server.load.port() };
         Connection {
             tuple,
@@ -102,10 +114,10 @@ impl Connection {
             service,
             server,
             state: State::None,
-            expires,
+            expires: now + Duration::from_secs(lifetime.into()),
             no_output: false,
             active: false,
-            control: Some(Arc::default()),
+            control: Some(Arc::new(control)),
         }
     }
 
@@ -123,11 +135,22 @@ impl Connection {
         self.control.clone()
     }
 
+    /// A template is used once more.
+    pub fn renew(&mut self, now: Duration) {
+        if let Some(control) = &self.control {
+            self.expires = now + Duration::from_secs(control.lifetime.load(Relaxed).into());
+        }
+    }
+
     /// When its time is up: how much longer it has to stay, because it is a template with live
-    /// connections (60 s at a time, as in the kernel).
+    /// connections. As in the kernel that is all that a later use gives it from then on.
     pub fn reprieve(&self) -> Option<Duration> {
         let control = self.control.as_ref().filter(|_| self.tuple.template)?;
-        (control.children.load(Relaxed) > 0).then_some(Duration::from_secs(60))
+        if control.children.load(Relaxed) == 0 {
+            return None;
+        }
+        control.lifetime.store(REPRIEVE, Relaxed);
+        Some(Duration::from_secs(REPRIEVE.into()))
     }
 
     /// The state as `ipvsadm -L -c` shows it.
@@ -199,7 +222,11 @@ impl Connection {
         }
         self.expires = now + timeouts.of(self.state);
         if let Some(control) = &self.control
-            && (self.state == State::Established || direction == Direction::Output)
+            && match self.state {
+                State::Established => true,
+                State::Udp => direction == Direction::Output,
+                _ => false,
+            }
         {
             control.assured.store(true, Relaxed);
         }

@@ -38,7 +38,7 @@ impl Dispatcher {
             if !template.server.is_available() {
                 return None;
             }
-            template.expires = now + timeout;
+            template.renew(now);
             let decision =
                 Decision { server: template.server.clone(), transmitter: template.transmitter };
             Some((decision, template.control()))
@@ -50,7 +50,7 @@ impl Dispatcher {
         }
         let Decision { server, transmitter } = service.schedule(key, now)?;
         let template =
-            Connection::template(tuple, transmitter, service.clone(), server, now + timeout);
+            Connection::template(tuple, transmitter, service.clone(), server, timeout, now);
         // Another worker may have been first: then its template holds.
         connections.insert(template, renew).flatten()
     }

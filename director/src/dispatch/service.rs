@@ -196,11 +196,11 @@ impl Service {
         *self.spec.lock().unwrap_or_else(PoisonError::into_inner) = spec;
     }
 
-    /// Timeout and client prefix of its templates, when it is persistent.
-    pub fn persistence(&self) -> Option<(Duration, u8)> {
+    /// Timeout (seconds) and client prefix of its templates, when it is persistent.
+    pub fn persistence(&self) -> Option<(u32, u8)> {
         let spec = self.spec.lock().unwrap_or_else(PoisonError::into_inner);
         let persistence = spec.persistence.as_ref()?;
-        Some((Duration::from_secs(u64::from(persistence.timeout)), persistence.prefix))
+        Some((persistence.timeout, persistence.prefix))
     }
 
     /// The port its templates carry: 0 when it serves every port.

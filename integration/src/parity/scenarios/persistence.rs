@@ -149,12 +149,13 @@ fn changes() -> Scenario {
         edit(1, "-w 0"),
         // Clients that it has keep coming, however full it is.
         edit(2, "-w 1 -x 5"),
-        format!("-d -t {at} -r {}", server(3, at)),
-        format!("-a -t {at} -r {} -g -w 1", server(5, at)),
         format!("-E -t {at} -s rr -p 600"),
         format!("-E -t {at} -s rr -p 300 -M 255.255.0.0"),
         format!("-E -t {at} -s rr"),
         format!("-E -t {at} -s wlc -p 120"),
+        format!("-a -t {at} -r {} -g -w 1", server(5, at)),
+        // From here on the kernel lists what is left of templates whose server is gone.
+        format!("-d -t {at} -r {}", server(3, at)),
         edit(1, "-w 2"),
     ];
     let mut steps = vec![Step::Restore(service(at, "-s rr -p 300", &[1, 1, 1, 1]))];
@@ -169,6 +170,9 @@ fn changes() -> Scenario {
     };
     steps.push(clients(0));
     for (change, phase) in changes.into_iter().zip(1..) {
+        if change.starts_with("-d") {
+            steps.push(Step::Show("-L -n -c".to_owned()));
+        }
         steps.push(Step::Ipvsadm(change));
         steps.push(clients(phase));
         steps.push(Step::Show(format!("-L -n --persistent-conn -t {at}")));
@@ -203,7 +207,7 @@ fn expiry() -> Scenario {
     };
     // These end at once, after two seconds of FIN_WAIT: their templates run out.
     let ended = flows(0, short);
-    steps.extend([send(Kind::Syn, &ended), send(Kind::Fin, &ended)]);
+    steps.extend([Kind::Syn, Kind::Ack, Kind::Fin].map(|kind| send(kind, &ended)));
     // These stay, and so do their templates.
     let staying = flows(0, long);
     steps.extend([send(Kind::Syn, &staying), send(Kind::Ack, &staying)]);
