@@ -1,4 +1,4 @@
-//! The keys at the top of the file: everything but the services.
+//! The keys at the top of the file: everything but marks and services.
 
 use super::fields::{Field, Fields};
 use super::problem::Report;
@@ -18,6 +18,7 @@ pub(super) const KEYS: &[&str] = &[
     "control",
     "max_connections",
     "timeouts",
+    "mark",
     "service",
 ];
 
@@ -69,6 +70,7 @@ pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config>
         control: control.into(),
         timeouts,
         max_connections: max_connections.map_or(1 << 20, |most| most as usize),
+        marks: Vec::new(),
         services: Vec::new(),
     })
 }

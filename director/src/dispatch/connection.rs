@@ -71,11 +71,7 @@ impl Connection {
         now: Duration,
     ) -> Connection {
         server.load.connection_opened();
-        // Where the service is for every port, so is each of its servers, whatever was asked for.
-        let port = match (service.port(), server.load.port()) {
-            (0, _) | (_, 0) => tuple.peer.1,
-            (_, port) => port,
-        };
+        let port = service.port_at_server(server.load.port(), tuple.peer.1);
         Connection {
             server_endpoint: (server.load.address(), port),
             no_output: transmitter != Transmitter::Nat,

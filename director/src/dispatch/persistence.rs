@@ -2,7 +2,8 @@
 //! (behaviour of the kernel's `ip_vs_sched_persist`).
 //!
 //! The template is an entry of the connection table whose client has port 0 and an address cut to
-//! the service's prefix. It is followed even to a quiesced or overloaded server, never to a
+//! the service's prefix. Where the service is named by a firewall mark the template is too, so that
+//! it holds for whatever ports and addresses bear the mark. It is followed even to a quiesced or overloaded server, never to a
 //! removed one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,6 +15,7 @@ use schedulers::Key;
 use super::Dispatcher;
 use super::connection::{Connection, Control, Tuple};
 use super::service::{Decision, Service};
+use crate::control::api::ServiceKey;
 
 impl Dispatcher {
     /// The server for a new connection: the template's, else the scheduler's with a new template.
@@ -28,12 +30,12 @@ impl Dispatcher {
             return service.schedule(key, now).map(|decision| (decision, None));
         };
         let connections = &self.shared.connections;
-        let tuple = Tuple {
-            protocol: key.protocol,
-            template: true,
-            client: (masked(key.source, prefix), 0),
-            peer: (key.destination, service.port()),
+        let (protocol, peer) = match service.key {
+            ServiceKey::Address { .. } => (key.protocol, (key.destination, service.port())),
+            ServiceKey::Fwmark { fwmark, ipv6 } => (IP, (mark_as_address(fwmark, ipv6), 0)),
         };
+        let client = (masked(key.source, prefix), 0);
+        let tuple = Tuple { protocol, template: true, client, peer };
         let renew = |template: &mut Connection| {
             if !template.server.is_available() {
                 return None;
@@ -53,6 +55,17 @@ impl Dispatcher {
             Connection::template(tuple, transmitter, service.clone(), server, timeout, now);
         // Another worker may have been first: then its template holds.
         connections.insert(template, renew).flatten()
+    }
+}
+
+/// A template of a firewall mark is of no protocol.
+const IP: u8 = 0;
+
+/// The mark in place of a virtual address, as the kernel lists it: `0.0.0.7`, or `0:7::`.
+fn mark_as_address(mark: u32, ipv6: bool) -> IpAddr {
+    match ipv6 {
+        false => Ipv4Addr::from_bits(mark).into(),
+        true => Ipv6Addr::from_bits(u128::from(mark) << 96).into(),
     }
 }
 

@@ -20,9 +20,7 @@ impl Dispatcher {
         services: &Services,
         headers: &Headers,
     ) -> Result<Target, Stop> {
-        let service = services
-            .find(headers.protocol, headers.destination, headers.destination_port)
-            .ok_or(Stop::Pass(PassReason::NoService))?;
+        let service = services.of(headers).ok_or(Stop::Pass(PassReason::NoService))?;
         if headers.protocol == TCP && !tcp::may_be_scheduled(headers.tcp_flags) {
             return Err(Stop::Pass(PassReason::NoConnection));
         }

@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use forwarding::Headers;
 use schedulers::{Change, Key, Scheduler, Server, TooManyServers};
 
 use super::traffic::Traffic;
 use super::transmitter::Transmitter;
 use crate::control::api::{ServerSpec, ServiceKey, ServiceSpec};
+use crate::fwmark::Classifier;
 
 /// A real server of one service. It outlives its removal while connections refer to it, and is
 /// revived with them when it is added again.
@@ -203,6 +205,16 @@ impl Service {
         Some((persistence.timeout, persistence.prefix))
     }
 
+    /// The server's port for a packet to `port`, where the server was added with `own`: its own,
+    /// unless it has none, or the service keeps clients together whatever port they ask for.
+    pub fn port_at_server(&self, own: u16, port: u16) -> u16 {
+        let every_port = match self.key {
+            ServiceKey::Address { address, .. } => address.port() == 0,
+            ServiceKey::Fwmark { .. } => self.persistence().is_some(),
+        };
+        if every_port || own == 0 { port } else { own }
+    }
+
     /// The port its templates carry: 0 when it serves every port.
     pub fn port(&self) -> u16 {
         match self.key {
@@ -225,10 +237,32 @@ impl Service {
 /// All services: an immutable snapshot that workers load once per breath.
 #[derive(Clone, Default)]
 pub struct Services {
+    classifier: Arc<Classifier>,
+    /// By mark, and whether it is of IPv6.
+    by_mark: hashbrown::HashMap<(u32, bool), Arc<Service>, foldhash::quality::RandomState>,
     by_address: hashbrown::HashMap<(u8, IpAddr, u16), Arc<Service>, foldhash::quality::RandomState>,
 }
 
 impl Services {
+    /// No services, and the marks that packets to them will have.
+    pub fn classified_by(classifier: Arc<Classifier>) -> Services {
+        Services { classifier, ..Services::default() }
+    }
+
+    /// The service for a packet: by its firewall mark, else by address. A mark that no service has
+    /// is as good as none.
+    pub fn of(&self, headers: &Headers) -> Option<&Arc<Service>> {
+        let (protocol, to) = (headers.protocol, (headers.destination, headers.destination_port));
+        if !self.by_mark.is_empty()
+            && let from = (headers.source, headers.source_port)
+            && let Some(mark) = self.classifier.mark(protocol, from, to)
+            && let Some(service) = self.by_mark.get(&(mark, headers.destination.is_ipv6()))
+        {
+            return Some(service);
+        }
+        self.find(protocol, to.0, to.1)
+    }
+
     /// The service for a packet to `address` and `port`: the exact one, else the one for any port.
     pub fn find(&self, protocol: u8, address: IpAddr, port: u16) -> Option<&Arc<Service>> {
         self.by_address
@@ -236,17 +270,16 @@ impl Services {
             .or_else(|| self.by_address.get(&(protocol, address, 0)))
     }
 
-    /// Adds or replaces a service named by an address; one named by a mark is not looked up here.
+    /// Adds or replaces a service.
     pub fn insert(&mut self, service: Arc<Service>) {
-        if let ServiceKey::Address { protocol, address } = service.key {
-            self.by_address.insert((protocol.number(), address.ip(), address.port()), service);
-        }
-    }
-
-    /// Takes a service out.
-    pub fn remove(&mut self, key: &ServiceKey) {
-        if let ServiceKey::Address { protocol, address } = key {
-            self.by_address.remove(&(protocol.number(), address.ip(), address.port()));
+        match service.key {
+            ServiceKey::Address { protocol, address } => {
+                let place = (protocol.number(), address.ip(), address.port());
+                self.by_address.insert(place, service);
+            }
+            ServiceKey::Fwmark { fwmark, ipv6 } => {
+                self.by_mark.insert((fwmark, ipv6), service);
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::control::api::{
 };
 use crate::control::operations::{Command, Operations};
 use crate::dispatch::connections::SHARDS;
+use crate::fwmark::Rule;
 use crate::table::Table;
 use crate::worker::WorkerStatus;
 
@@ -103,6 +104,10 @@ impl Operations for Director {
 
     fn timeouts(&self) -> Timeouts {
         self.table.shared().timeouts.get()
+    }
+
+    fn marks(&self) -> Vec<Rule> {
+        self.table.marks()
     }
 
     fn connections(&self, shard: usize) -> Option<Vec<ConnectionView>> {

@@ -8,6 +8,7 @@ mod apply;
 mod check;
 mod declare;
 mod interests;
+mod marks;
 #[cfg(test)]
 mod tests;
 mod trash;
@@ -26,7 +27,10 @@ use crate::config::DeclaredService;
 use crate::control::api::{Forwarding, ServiceKey};
 use crate::dispatch::Shared;
 use crate::dispatch::service::{Service, Services};
+use crate::fwmark::Rule;
+use crate::steer::MarkedSet;
 pub use interests::Interest;
+use marks::Marks;
 use trash::Trash;
 
 /// Tells whether an address is the director's own.
@@ -50,8 +54,11 @@ struct State {
     services: Vec<Arc<Service>>,
     /// Removed servers that may come back.
     trash: Trash,
+    /// The rules that set firewall marks.
+    marks: Marks,
     /// What the configuration file said last.
     declared: HashMap<ServiceKey, DeclaredService>,
+    declared_marks: Vec<Rule>,
 }
 
 impl Table {
@@ -89,7 +96,7 @@ impl Table {
 
     /// Shows workers the services as they now are.
     fn publish(&self, state: &State) {
-        let mut services = Services::default();
+        let mut services = Services::classified_by(state.marks.classifier());
         for service in &state.services {
             services.insert(service.clone());
         }
@@ -117,6 +124,16 @@ impl Table {
         addresses
     }
 
+    /// The rules that set firewall marks, in the order in which they were written.
+    pub fn marks(&self) -> Vec<Rule> {
+        self.lock().marks.rules().to_vec()
+    }
+
+    /// Which packets the steering program has to take for their firewall mark.
+    pub fn marked(&self) -> MarkedSet {
+        self.lock().marked()
+    }
+
     /// VIPs of all services, each once.
     pub fn vips(&self) -> Vec<IpAddr> {
         let state = self.lock();
@@ -130,7 +147,9 @@ impl Table {
     /// Once a second or so: forgets removed servers whose time is over and which no connection
     /// refers to. `now` is time since start.
     pub fn sweep(&self, now: Duration) {
-        if self.lock().trash.sweep(now) {
+        let mut state = self.lock();
+        let busy = state.busy_marks();
+        if state.trash.sweep(now) | state.marks.sweep(&busy) {
             self.changed.notify_one();
         }
     }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::interests::{Interest, of_server, of_service};
+use super::marks::Marks;
 use crate::control::api::ServiceKey;
 use crate::dispatch::service::{Member, RealServer, Service};
 use crate::dispatch::transmitter::Transmitter;
@@ -93,15 +94,19 @@ impl Trash {
         changed
     }
 
+    /// Services, by name, of which removed servers still have connections.
+    pub(super) fn busy_services(&self) -> impl Iterator<Item = ServiceKey> + '_ {
+        self.removed.iter().filter(|removed| removed.busy).map(|removed| removed.service.key)
+    }
+
     /// What must still be steered to us.
-    pub(super) fn interests(&self) -> impl Iterator<Item = Interest> + '_ {
-        let services = self.removed.iter().filter(|removed| removed.busy);
-        let services = services.filter_map(|removed| of_service(&removed.service.key));
-        let removed = self.removed.iter().filter_map(|removed| {
-            of_server(&removed.service.key, removed.transmitter, removed.server.address())
+    pub(super) fn interests(&self, marks: &Marks) -> impl Iterator<Item = Interest> {
+        let services = self.busy_services().filter_map(|key| of_service(&key));
+        let removed = self.removed.iter().flat_map(|removed| {
+            of_server(&removed.service.key, removed.transmitter, removed.server.address(), marks)
         });
-        let former = self.former.iter().filter_map(|former| {
-            of_server(&former.service, former.transmitter, former.server.address())
+        let former = self.former.iter().flat_map(|former| {
+            of_server(&former.service, former.transmitter, former.server.address(), marks)
         });
         services.chain(removed).chain(former)
     }

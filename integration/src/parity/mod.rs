@@ -24,6 +24,7 @@ mod arrival;
 mod compare;
 mod frames;
 mod listing;
+mod marks;
 mod place;
 mod report;
 mod runner;

@@ -61,6 +61,10 @@ impl Run<'_> {
                 let first = rules.first().map_or("", String::as_str);
                 self.compare_answers(&format!("{} rules ({first} ...)", rules.len()), &answers);
             }
+            Step::Marks(rules) => {
+                self.stage.marks(rules)?;
+                self.report.transcript.push(format!("{} rules for marks", rules.len()));
+            }
             Step::Send(packets) => self.send(packets)?,
             Step::Show(arguments) => self.show(arguments)?,
             Step::Wait(time) => {

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use director::fwmark::Rule;
+
 /// What happens, in order, on both sides.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -25,6 +27,8 @@ pub enum Step {
     Ipvsadm(String),
     /// Rules for `ipvsadm -R`, one per line.
     Restore(Vec<String>),
+    /// These rules set firewall marks from now on, and no others.
+    Marks(Vec<Rule>),
     /// Packets, one after the other. All that comes out is compared.
     Send(Vec<Packet>),
     /// A listing, with its arguments: `-L -n --stats`. Compared line by line.

@@ -5,6 +5,7 @@
 
 mod by_address;
 mod by_load;
+mod fwmark;
 mod kernel_host;
 mod packets;
 mod persistence;
@@ -54,6 +55,7 @@ fn every_scenario_is_tested_quick() {
     let mut tested: Vec<&str> = [
         by_address::SCENARIOS,
         by_load::SCENARIOS,
+        fwmark::SCENARIOS,
         packets::SCENARIOS,
         persistence::SCENARIOS,
         states::SCENARIOS,

@@ -3,6 +3,7 @@
 mod bed;
 mod failure;
 mod forwarding_methods;
+mod fwmark;
 mod lifetime;
 mod persistence;
 mod removal;

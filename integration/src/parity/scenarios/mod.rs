@@ -1,6 +1,7 @@
 //! The scenarios that are compared, by name.
 
 mod clients;
+mod fwmark;
 mod hashing;
 mod packets;
 mod persistence;
@@ -14,7 +15,15 @@ use super::step::{Scenario, Step};
 
 /// All of them.
 pub fn all() -> Vec<Scenario> {
-    [schedulers::all(), hashing::all(), packets::all(), states::all(), persistence::all()].concat()
+    [
+        schedulers::all(),
+        hashing::all(),
+        packets::all(),
+        states::all(),
+        persistence::all(),
+        fwmark::all(),
+    ]
+    .concat()
 }
 
 /// The one called `name`.
