@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
+use super::ftp::Helper;
 use super::service::{RealServer, Service};
+use super::signal::Signal;
 use super::state::{State, Timeouts};
-use super::tcp::{self, Direction};
+use super::tcp::Direction;
 use super::transmitter::Transmitter;
 
 /// An address and a port, host order.
@@ -26,8 +28,15 @@ pub struct Tuple {
     pub peer: Endpoint,
 }
 
-/// What a template and its connections share.
-#[derive(Debug)]
+impl Tuple {
+    /// Whether it is a connection whose client's port is not known yet.
+    pub fn is_portless(&self) -> bool {
+        self.client.1 == 0 && !self.template
+    }
+}
+
+/// What a connection that controls others, or a template, shares with them.
+#[derive(Debug, Default)]
 pub struct Control {
     children: AtomicU32,
     assured: AtomicBool,
@@ -57,8 +66,11 @@ pub struct Connection {
     /// We see only what the client sends; cleared by the first packet from the server.
     no_output: bool,
     active: bool,
-    /// Of a template: shared with its connections. Of a connection: its template's, if it has one.
+    /// Of a template: shared with its connections. Of a connection: its template's, or its FTP
+    /// control connection's, if it has one.
     control: Option<Arc<Control>>,
+    /// What an FTP control connection has besides.
+    ftp: Option<Box<Helper>>,
 }
 
 impl Connection {
@@ -83,7 +95,24 @@ impl Connection {
             expires: now + Duration::from_secs(3),
             active: false,
             control: None,
+            ftp: None,
         }
+    }
+
+    /// A connection that `control` has announced: it waits for its first packet in state LISTEN.
+    pub fn expected(
+        tuple: Tuple,
+        server_endpoint: Endpoint,
+        control: &Arc<Control>,
+        (service, server): (Arc<Service>, Arc<RealServer>),
+        now: Duration,
+        timeouts: &Timeouts,
+    ) -> Connection {
+        let mut connection = Connection::new(tuple, Transmitter::Nat, service, server, now)
+            .controlled_by(Some(control.clone()));
+        connection.server_endpoint = server_endpoint;
+        connection.listen(now, timeouts);
+        connection
     }
 
     /// A template that sends a client's further connections to `server`. Each use gives it
@@ -97,12 +126,8 @@ impl Connection {
         now: Duration,
     ) -> Connection {
         server.template_opened();
-        let control = Control {
-            children: AtomicU32::new(0),
-            assured: AtomicBool::new(false),
-            lifetime: AtomicU32::new(lifetime),
-        };
-        let port = if service.port() == 0 { 0 } else { server.load.port() };
+        let control = Control { lifetime: AtomicU32::new(lifetime), ..Control::default() };
+        let port = if service.template_port() == 0 { 0 } else { server.load.port() };
         Connection {
             tuple,
             server_endpoint: (server.load.address(), port),
@@ -114,6 +139,7 @@ impl Connection {
             no_output: false,
             active: false,
             control: Some(Arc::new(control)),
+            ftp: None,
         }
     }
 
@@ -124,6 +150,40 @@ impl Connection {
         }
         self.control = control;
         self
+    }
+
+    /// Makes it an FTP control connection.
+    pub fn helped(mut self) -> Connection {
+        self.ftp = Some(Box::default());
+        self
+    }
+
+    /// Whether it is an FTP control connection.
+    pub fn is_helped(&self) -> bool {
+        self.ftp.is_some()
+    }
+
+    /// What an FTP control connection has besides.
+    pub fn helper(&mut self) -> Option<&mut Helper> {
+        self.ftp.as_deref_mut()
+    }
+
+    /// The same connection, of a client whose port is now known.
+    pub fn of_client(mut self, client: Endpoint) -> Connection {
+        self.tuple.client = client;
+        self
+    }
+
+    /// Waits for a packet (again): state LISTEN. Whether it counts as active is for that packet to
+    /// say.
+    pub fn listen(&mut self, now: Duration, timeouts: &Timeouts) {
+        self.state = State::Listen;
+        self.expires = now + timeouts.of(self.state);
+    }
+
+    /// Whether `control` is what it shares with its template or control connection.
+    pub fn is_controlled_by(&self, control: &Arc<Control>) -> bool {
+        self.control.as_ref().is_some_and(|own| Arc::ptr_eq(own, control))
     }
 
     /// What connections of this template share with it.
@@ -139,9 +199,13 @@ impl Connection {
     }
 
     /// When its time is up: how much longer it has to stay, because it is a template with live
-    /// connections. As in the kernel that is all that a later use gives it from then on.
+    /// connections, or an FTP control connection with data connections. As in the kernel that is
+    /// all that a later use gives a template from then on.
     pub fn reprieve(&self) -> Option<Duration> {
-        let control = self.control.as_ref().filter(|_| self.tuple.template)?;
+        let control = match &self.ftp {
+            Some(helper) => helper.control(),
+            None => self.control.as_ref().filter(|_| self.tuple.template)?,
+        };
         if control.children.load(Relaxed) == 0 {
             return None;
         }
@@ -166,26 +230,20 @@ impl Connection {
     }
 
     /// A packet from the client: state, timer and counters move. `bytes` is the length of the IP
-    /// packet; `flags` are TCP's.
-    pub fn incoming(&mut self, flags: u8, bytes: usize, now: Duration, timeouts: &Timeouts) {
+    /// packet.
+    pub fn incoming(&mut self, signal: Signal, bytes: usize, now: Duration, timeouts: &Timeouts) {
         let direction = if self.no_output { Direction::InputOnly } else { Direction::Input };
-        self.advance(direction, flags, now, timeouts);
+        self.advance(direction, signal, now, timeouts);
         self.service.traffic.incoming(bytes);
         self.server.traffic.incoming(bytes);
     }
 
     /// A packet from the server.
-    pub fn outgoing(&mut self, flags: u8, bytes: usize, now: Duration, timeouts: &Timeouts) {
+    pub fn outgoing(&mut self, signal: Signal, bytes: usize, now: Duration, timeouts: &Timeouts) {
         self.no_output = false;
-        self.advance(Direction::Output, flags, now, timeouts);
+        self.advance(Direction::Output, signal, now, timeouts);
         self.service.traffic.outgoing(bytes);
         self.server.traffic.outgoing(bytes);
-    }
-
-    /// A later fragment: counted, and it keeps the connection alive.
-    pub fn continued(&mut self, bytes: usize, incoming: bool, now: Duration, timeouts: &Timeouts) {
-        self.expires = now + timeouts.of(self.state);
-        self.counted(bytes, incoming);
     }
 
     /// A packet about the connection (an ICMP error): counted, and nothing else.
@@ -199,30 +257,30 @@ impl Connection {
         }
     }
 
-    /// Whether a new SYN from the same client port starts a new connection in place of this one:
-    /// `conn_reuse_mode=1` of the kernel.
+    /// Whether a packet that opens, from the same client port, starts a new connection in place of
+    /// this one: `conn_reuse_mode=1` of the kernel.
     pub fn may_be_reused(&self) -> bool {
-        // A connection under a template's control is never rescheduled.
-        self.control.is_none() && matches!(self.state, State::TimeWait | State::Close)
+        // A connection under another's control is never rescheduled.
+        self.control.is_none() && self.state.may_be_reused()
     }
 
-    fn advance(&mut self, direction: Direction, flags: u8, now: Duration, timeouts: &Timeouts) {
-        self.state = match self.tuple.protocol {
-            6 => tcp::next(direction, self.state, flags),
-            _ => State::Udp,
-        };
+    fn advance(
+        &mut self,
+        direction: Direction,
+        signal: Signal,
+        now: Duration,
+        timeouts: &Timeouts,
+    ) {
+        self.state = signal.next(direction, self.state);
         let active = self.state.is_active();
         if active != self.active {
             self.active = active;
             self.server.load.connection_moved(active);
         }
-        self.expires = now + timeouts.of(self.state);
+        self.expires = now + self.service.policy.timeout(self.state, timeouts);
         if let Some(control) = &self.control
-            && match self.state {
-                State::Established => true,
-                State::Udp => direction == Direction::Output,
-                _ => false,
-            }
+            && (self.state.is_established()
+                || (self.state == State::Udp && direction == Direction::Output))
         {
             control.assured.store(true, Relaxed);
         }

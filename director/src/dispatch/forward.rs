@@ -6,7 +6,7 @@ use std::time::Duration;
 use forwarding::checksum::{self, Partial};
 use forwarding::icmp::Error;
 use forwarding::tunnel::{Encapsulation, Outer};
-use forwarding::{Family, Headers, Packet, direct, icmp, nat};
+use forwarding::{Family, Fragment, Headers, Packet, direct, icmp, mss, nat};
 
 use super::connections::Way;
 use super::transmitter::{Transmitter, encapsulation};
@@ -20,6 +20,14 @@ pub(super) struct Onward {
     pub(super) destination: IpAddr,
     /// What goes around it, with [`Method::Tunnel`].
     pub(super) tunnel: Option<Encapsulation>,
+}
+
+impl Onward {
+    /// The longest packet that goes this way, in bytes: the path's MTU, less what the tunnel adds.
+    fn mtu(&self, path: &Path, partial: Option<Partial>) -> u32 {
+        let overhead = |tunnel: Encapsulation| tunnel.overhead(self.destination, partial.is_some());
+        path.mtu.saturating_sub(self.tunnel.map_or(0, overhead) as u32)
+    }
 }
 
 impl Target {
@@ -38,6 +46,15 @@ impl Target {
         };
         Ok(Onward { method, destination, tunnel })
     }
+
+    /// Whether the packet would leave with a wrong checksum: SCTP's covers the ports and can only be
+    /// computed anew, but the rest of a fragmented packet is not here.
+    fn breaks_checksum(&self, headers: &Headers) -> bool {
+        headers.is_sctp()
+            && headers.fragment != Fragment::Whole
+            && self.transmitter == Transmitter::Nat
+            && self.server.1 != self.virtual_endpoint.1
+    }
 }
 
 impl Dispatcher {
@@ -54,6 +71,11 @@ impl Dispatcher {
             Ok(onward) => onward,
             Err(reason) => return Verdict::Pass(reason),
         };
+        if target.breaks_checksum(&headers) {
+            return Verdict::Drop(DropReason::SctpFragment);
+        }
+        // Nobody after us could complete a CRC.
+        checksum::complete_sctp(packet.bytes_mut(), &headers);
         // Nothing that comes before the rewrite changes what the transport checksum covers.
         let partial = checksum::partial(packet.bytes(), &headers);
         let path = match self.prepare(now, routes, packet, &mut headers, &onward, partial) {
@@ -65,13 +87,26 @@ impl Dispatcher {
                 return stop.into();
             }
         };
+        if let Some(most) = target.mss.bytes(headers.family, || onward.mtu(&path, partial)) {
+            mss::clamp(packet.bytes_mut(), &headers, partial, most);
+        }
         let method = onward.method;
         match method {
             Method::Nat => {
+                if target.is_helped
+                    && let Err(stop) = self.help_client(now, packet, &headers, target, partial)
+                {
+                    return stop.into();
+                }
                 let (address, port) = target.server;
                 nat::rewrite_destination(packet.bytes_mut(), &mut headers, address, port, partial);
             }
             Method::NatReply => {
+                if target.is_helped
+                    && let Err(stop) = self.help_server(now, packet, &mut headers, target, partial)
+                {
+                    return stop.into();
+                }
                 let (address, port) = target.virtual_endpoint;
                 nat::rewrite_source(packet.bytes_mut(), &mut headers, address, port, partial);
             }
@@ -110,7 +145,7 @@ impl Dispatcher {
         onward: &Onward,
         partial: Option<Partial>,
     ) -> Result<Path, Stop> {
-        let &Onward { method, destination, tunnel } = onward;
+        let &Onward { method, destination, .. } = onward;
         if method != Method::Tunnel && destination.is_ipv4() != (headers.family == Family::V4) {
             return Err(Stop::Drop(DropReason::FamilyMismatch));
         }
@@ -120,8 +155,7 @@ impl Dispatcher {
             let own = own_address(routes, headers, method);
             return Err(self.answer(now, packet, headers, own, Error::TimeExceeded, reason));
         }
-        let overhead = tunnel.map_or(0, |tunnel| tunnel.overhead(destination, partial.is_some()));
-        let mtu = path.mtu.saturating_sub(overhead as u32);
+        let mtu = onward.mtu(&path, partial);
         if headers.ip_len() > mtu as usize && headers.dont_fragment {
             let reason = DropReason::TooBig;
             let own = own_address(routes, headers, method);

@@ -8,11 +8,13 @@
 //!   │── later fragment ── fragments.rs: the ports of the first ── not seen ──> pass up
 //!   v
 //! find the connection ── none ── schedule.rs: service? may it open one? ask the scheduler
-//!   │                               no service: pass up    no server: ICMP port unreachable
+//!   │                               no service: pass up    no server: refusal.rs, tell the client
+//!   │                               one-packet scheduling: one_packet.rs
 //!   v
-//! advance its state, timer and counters (connection.rs, tcp.rs)
+//! advance its state, timer and counters (connection.rs, signal.rs, tcp.rs, sctp.rs)
 //!   v
 //! forward.rs: route, TTL, MTU, rewrite by the connection's method ──> transmit
+//!   │── FTP control connection ── ftp.rs ── what it announces goes into the table
 //! ```
 //!
 //! The same code carries traffic, is fuzzed, and is stepped through in virtual time by tests.
@@ -21,8 +23,10 @@ pub mod connection;
 pub mod connections;
 pub mod counters;
 pub mod fragments;
+pub mod ftp;
 pub mod sctp;
 pub mod service;
+pub mod signal;
 pub mod state;
 pub mod tcp;
 pub mod traffic;
@@ -32,7 +36,10 @@ pub mod verdict;
 mod forward;
 mod icmp;
 mod limiter;
+mod one_packet;
 mod persistence;
+mod policy;
+mod refusal;
 mod schedule;
 #[cfg(test)]
 mod tcp_cells;
@@ -44,14 +51,15 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forwarding::icmp::Error;
 use forwarding::{Fragment, Headers, Malformed, Packet, parse};
 
-use connection::Endpoint;
+use connection::{Connection, Endpoint, Tuple};
 use connections::{Connections, Way};
 use fragments::Fragments;
 use limiter::Limiter;
+use policy::{Lost, MssLimit};
 use service::Services;
+use signal::Signal;
 use state::Timeouts;
 use transmitter::Transmitter;
 use verdict::{DropReason, PassReason, Path, Stop, Verdict};
@@ -61,6 +69,7 @@ const ICMP: u8 = 1;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMPV6: u8 = 58;
+const SCTP: u8 = 132;
 
 /// Room for an ICMP error with its quote: Ethernet, VLAN tag, 1280 bytes of IPv6.
 const REPLY_SIZE: usize = 2048;
@@ -79,6 +88,8 @@ pub struct Shared {
     pub timeouts: Timeouts,
     /// Ports of fragmented datagrams.
     pub fragments: Fragments,
+    /// Whose connections are FTP control connections.
+    pub ftp: ftp::Ports,
 }
 
 impl Shared {
@@ -94,7 +105,13 @@ impl Shared {
 
     fn of(connections: Connections) -> Shared {
         let (timeouts, fragments) = (Timeouts::default(), Fragments::default());
-        Shared { connections, timeouts, fragments }
+        Shared { connections, timeouts, fragments, ftp: ftp::Ports::default() }
+    }
+
+    /// The same with these ports for FTP.
+    #[must_use]
+    pub fn with_ftp(self, ftp: ftp::Ports) -> Shared {
+        Shared { ftp, ..self }
     }
 }
 
@@ -106,6 +123,10 @@ struct Target {
     client: Endpoint,
     virtual_endpoint: Endpoint,
     server: Endpoint,
+    /// Of a packet with SYN: what it may announce.
+    mss: MssLimit,
+    /// An FTP control connection.
+    is_helped: bool,
 }
 
 /// The pipeline of one worker.
@@ -131,8 +152,8 @@ impl Dispatcher {
         }
     }
 
-    /// The ICMP error that goes with the last [`Verdict::Answer`]: an Ethernet frame and its
-    /// headers.
+    /// The ICMP error or TCP reset that goes with the last [`Verdict::Answer`]: an Ethernet frame
+    /// and its headers.
     pub fn reply(&self) -> Option<(&[u8], Headers)> {
         self.replied.map(|(len, headers)| (&self.reply[..len], headers))
     }
@@ -154,7 +175,7 @@ impl Dispatcher {
             Err(Malformed::BadChecksum) => return Verdict::Drop(DropReason::BadChecksum),
         };
         match headers.protocol {
-            TCP | UDP => {}
+            TCP | UDP | SCTP => {}
             ICMP | ICMPV6 => return self.handle_icmp(now, routes, packet, headers),
             _ => return Verdict::Pass(PassReason::NoService),
         }
@@ -168,14 +189,17 @@ impl Dispatcher {
                 None => return Verdict::Pass(PassReason::Fragment),
             },
         }
-        let target = match self.follow(now, &headers) {
+        let signal = Signal::read(packet.bytes(), &headers);
+        let target = match self.follow(now, &headers, signal) {
             Followed::Known(target) => target,
             Followed::Refused(reason) => return Verdict::Drop(reason),
-            Followed::Unknown => match self.schedule(now, services, &headers) {
+            Followed::Gone(tuple) => {
+                return self.refuse_gone(now, packet, &headers, &tuple).into();
+            }
+            Followed::Unknown => match self.schedule(now, services, &headers, signal) {
                 Ok(target) => target,
-                Err(Stop::Drop(reason @ DropReason::NoServer)) => {
-                    let (vip, error) = (headers.destination, Error::PortUnreachable);
-                    return self.answer(now, packet, &headers, vip, error, reason).into();
+                Err(Stop::Drop(reason @ (DropReason::NoServer | DropReason::NoServerReset))) => {
+                    return self.refuse(now, packet, &headers, reason).into();
                 }
                 Err(stop) => return stop.into(),
             },
@@ -184,49 +208,46 @@ impl Dispatcher {
     }
 
     /// Finds the packet's connection and moves it on.
-    fn follow(&self, now: Duration, headers: &Headers) -> Followed {
+    fn follow(&self, now: Duration, headers: &Headers, signal: Signal) -> Followed {
         let source = (headers.source, headers.source_port);
         let destination = (headers.destination, headers.destination_port);
         let bytes = headers.ip_len();
-        let later = matches!(headers.fragment, Fragment::Later { .. });
         let timeouts = &self.shared.timeouts;
+        let has_portless = self.shared.connections.has_portless();
         let found = self.shared.connections.with(
             headers.protocol,
             source,
             destination,
             |way, connection| {
                 if way == Way::In {
-                    let reopens = headers.protocol == TCP
-                        && !later
-                        && tcp::opens(headers.tcp_flags)
-                        && connection.may_be_reused();
-                    if reopens || connection.expires <= now {
-                        return Err(Some(connection.tuple));
+                    let reopens = signal.opens() && connection.may_be_reused();
+                    let is_over = connection.expires <= now && connection.reprieve().is_none();
+                    if reopens || is_over {
+                        return Err((Lost::Over, connection.tuple));
                     }
                     if !connection.server.is_available() {
-                        return Err(None);
+                        let policy = &connection.service.policy;
+                        let lost = policy.when_gone(headers.protocol, headers.tcp_flags);
+                        return Err((lost, connection.tuple));
                     }
                 }
-                match (later, way) {
+                match way {
+                    Way::In => connection.incoming(signal, bytes, now, timeouts),
                     // A router drops it before it is ours to translate: it neither counts nor
                     // moves the connection.
-                    (_, Way::Out) if headers.ttl <= 1 => {}
-                    (true, _) => connection.continued(bytes, way == Way::In, now, timeouts),
-                    (false, Way::In) => {
-                        connection.incoming(headers.tcp_flags, bytes, now, timeouts);
-                    }
-                    (false, Way::Out) => {
-                        connection.outgoing(headers.tcp_flags, bytes, now, timeouts);
-                    }
+                    Way::Out if headers.ttl <= 1 => {}
+                    Way::Out => connection.outgoing(signal, bytes, now, timeouts),
                 }
-                Ok(Target::of(way, connection))
+                Ok(Target::of(way, connection).announcing(headers, connection))
             },
         );
         match found {
+            None if has_portless && self.is_awaited(headers) => self.follow(now, headers, signal),
             None => Followed::Unknown,
             Some(Ok(target)) => Followed::Known(target),
-            Some(Err(None)) => Followed::Refused(DropReason::ServerRemoved),
-            Some(Err(Some(tuple))) => {
+            Some(Err((Lost::Waits, _))) => Followed::Refused(DropReason::ServerRemoved),
+            Some(Err((Lost::Told, tuple))) => Followed::Gone(tuple),
+            Some(Err((Lost::Over, tuple))) => {
                 self.shared.connections.remove(&tuple);
                 Followed::Unknown
             }
@@ -239,16 +260,28 @@ enum Followed {
     Known(Target),
     Unknown,
     Refused(DropReason),
+    /// Its server has been removed, which the client shall hear of.
+    Gone(Tuple),
 }
 
 impl Target {
-    fn of(way: Way, connection: &connection::Connection) -> Target {
+    fn of(way: Way, connection: &Connection) -> Target {
         Target {
             way,
             transmitter: connection.transmitter,
             client: connection.tuple.client,
             virtual_endpoint: connection.tuple.peer,
             server: connection.server_endpoint,
+            mss: MssLimit::default(),
+            is_helped: connection.is_helped(),
         }
+    }
+
+    /// The same for a packet that may announce the largest segment its sender takes.
+    fn announcing(mut self, headers: &Headers, connection: &Connection) -> Target {
+        if tcp::opens(headers.tcp_flags) {
+            self.mss = connection.service.policy.mss_limit();
+        }
+        self
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! The template is an entry of the connection table whose client has port 0 and an address cut to
 //! the service's prefix. Where the service is named by a firewall mark the template is too, so that
-//! it holds for whatever ports and addresses bear the mark. It is followed even to a quiesced or overloaded server, never to a
-//! removed one.
+//! it holds for whatever ports and addresses bear the mark. It is followed even to an overloaded
+//! server, and to a quiesced one unless the service says otherwise; never to a removed one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -31,13 +31,17 @@ impl Dispatcher {
         };
         let connections = &self.shared.connections;
         let (protocol, peer) = match service.key {
-            ServiceKey::Address { .. } => (key.protocol, (key.destination, service.port())),
+            ServiceKey::Address { .. } => {
+                (key.protocol, (key.destination, service.template_port()))
+            }
             ServiceKey::Fwmark { fwmark, ipv6 } => (IP, (mark_as_address(fwmark, ipv6), 0)),
         };
         let client = (masked(key.source, prefix), 0);
         let tuple = Tuple { protocol, template: true, client, peer };
         let renew = |template: &mut Connection| {
-            if !template.server.is_available() {
+            let server = &template.server;
+            let is_left = service.policy.leaves_quiesced() && server.load.weight() == 0;
+            if !server.is_available() || is_left {
                 return None;
             }
             template.renew(now);

@@ -8,23 +8,35 @@ use schedulers::Key;
 use super::connection::{Connection, Tuple};
 use super::connections::Way;
 use super::service::Services;
+use super::signal::Signal;
 use super::verdict::{DropReason, PassReason, Stop};
-use super::{Dispatcher, TCP, Target, tcp};
+use super::{Dispatcher, SCTP, Target, UDP, ftp};
 
 impl Dispatcher {
     /// Makes a connection for the packet. What is in `Err` is final, except that
-    /// [`DropReason::NoServer`] is still to be answered with ICMP.
+    /// [`DropReason::NoServer`] and [`DropReason::NoServerReset`] are still to be told to the client.
     pub(super) fn schedule(
         &self,
         now: Duration,
         services: &Services,
         headers: &Headers,
+        signal: Signal,
     ) -> Result<Target, Stop> {
         let service = services.of(headers).ok_or(Stop::Pass(PassReason::NoService))?;
-        if headers.protocol == TCP && !tcp::may_be_scheduled(headers.tcp_flags) {
+        if headers.protocol == SCTP && signal == Signal::Nothing && !headers.is_later_fragment() {
+            return Err(Stop::Drop(DropReason::NoChunk));
+        }
+        if !signal.may_be_scheduled() {
             return Err(Stop::Pass(PassReason::NoConnection));
         }
-        if self.shared.connections.is_full() {
+        if let Some(reason) = ftp::leaves_alone(service, headers) {
+            return Err(Stop::Pass(reason));
+        }
+        let once = headers.protocol == UDP && service.is_one_packet();
+        if once && headers.is_later_fragment() {
+            return self.use_again(now, headers);
+        }
+        if !once && self.shared.connections.is_full() {
             return Err(Stop::Drop(DropReason::TableFull));
         }
         let key = Key {
@@ -35,7 +47,7 @@ impl Dispatcher {
             destination_port: headers.destination_port,
         };
         let (decision, control) =
-            self.decide(service, &key, now).ok_or(Stop::Drop(DropReason::NoServer))?;
+            self.decide(service, &key, now).ok_or_else(|| ftp::without_server(service, headers))?;
         service.traffic.connection();
         decision.server.traffic.connection();
         let tuple = Tuple {
@@ -44,15 +56,21 @@ impl Dispatcher {
             client: (headers.source, headers.source_port),
             peer: (headers.destination, headers.destination_port),
         };
-        let connection =
+        let mut connection =
             Connection::new(tuple, decision.transmitter, service.clone(), decision.server, now)
                 .controlled_by(control);
+        if once {
+            return Ok(self.use_once(now, headers, signal, connection));
+        }
+        if self.shared.ftp.helps(&connection) {
+            connection = connection.helped();
+        }
         let timeouts = &self.shared.timeouts;
         self.shared
             .connections
             .insert(connection, |connection| {
-                connection.incoming(headers.tcp_flags, headers.ip_len(), now, timeouts);
-                Target::of(Way::In, connection)
+                connection.incoming(signal, headers.ip_len(), now, timeouts);
+                Target::of(Way::In, connection).announcing(headers, connection)
             })
             .ok_or(Stop::Drop(DropReason::TableFull))
     }

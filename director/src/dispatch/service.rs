@@ -8,6 +8,9 @@ use std::time::Duration;
 use forwarding::Headers;
 use schedulers::{Change, Key, Scheduler, Server, TooManyServers};
 
+use super::TCP;
+use super::ftp::{self, FTP};
+use super::policy::Policy;
 use super::traffic::Traffic;
 use super::transmitter::Transmitter;
 use crate::control::api::{ServerSpec, ServiceKey, ServiceSpec};
@@ -158,8 +161,12 @@ pub struct Service {
     pub key: ServiceKey,
     /// Counters.
     pub traffic: Traffic,
+    /// What it does beyond the kernel's.
+    pub policy: Policy,
     choice: Mutex<Choice>,
     spec: Mutex<ServiceSpec>,
+    /// `spec.one_packet`, for workers, who take no lock to ask.
+    one_packet: AtomicBool,
 }
 
 /// What the scheduler has decided for a new connection.
@@ -173,11 +180,13 @@ pub struct Decision {
 
 impl Service {
     /// A service without servers.
-    pub fn new(spec: ServiceSpec, scheduler: Box<dyn Scheduler>) -> Service {
+    pub fn new(mut spec: ServiceSpec, scheduler: Box<dyn Scheduler>) -> Service {
         Service {
             key: spec.key,
             traffic: Traffic::default(),
+            policy: Policy::new(spec.extras.get_or_insert_default()),
             choice: Mutex::new(Choice { scheduler, loads: Vec::new(), members: Vec::new() }),
+            one_packet: AtomicBool::new(spec.one_packet),
             spec: Mutex::new(spec),
         }
     }
@@ -193,9 +202,13 @@ impl Service {
         self.spec.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces what was asked for; the key stays.
+    /// Replaces what was asked for; the key stays, and so do extras that are not spoken of.
     pub fn set_spec(&self, spec: ServiceSpec) {
-        *self.spec.lock().unwrap_or_else(PoisonError::into_inner) = spec;
+        self.one_packet.store(spec.one_packet, Relaxed);
+        let mut current = self.spec.lock().unwrap_or_else(PoisonError::into_inner);
+        let extras = spec.extras.or(current.extras);
+        self.policy.set(&extras.unwrap_or_default());
+        *current = ServiceSpec { extras, ..spec };
     }
 
     /// Timeout (seconds) and client prefix of its templates, when it is persistent.
@@ -205,21 +218,35 @@ impl Service {
         Some((persistence.timeout, persistence.prefix))
     }
 
-    /// The server's port for a packet to `port`, where the server was added with `own`: its own,
-    /// unless it has none, or the service keeps clients together whatever port they ask for.
+    /// The server's port for a packet to `port`, where the server was added with `own`. Its own
+    /// counts for the one port that the service has, not for those of a service for every port, of
+    /// a persistent mark, or of FTP's data connections.
     pub fn port_at_server(&self, own: u16, port: u16) -> u16 {
-        let every_port = match self.key {
-            ServiceKey::Address { address, .. } => address.port() == 0,
-            ServiceKey::Fwmark { .. } => self.persistence().is_some(),
+        let counts = match self.key {
+            ServiceKey::Address { address, .. } => address.port() == port,
+            ServiceKey::Fwmark { .. } => self.persistence().is_none(),
         };
-        if every_port || own == 0 { port } else { own }
+        if counts && own != 0 { own } else { port }
     }
 
-    /// The port its templates carry: 0 when it serves every port.
+    /// Whether each datagram is scheduled by itself.
+    pub fn is_one_packet(&self) -> bool {
+        self.one_packet.load(Relaxed)
+    }
+
+    /// Its port, 0 when it serves every port.
     pub fn port(&self) -> u16 {
         match self.key {
             ServiceKey::Address { address, .. } => address.port(),
             ServiceKey::Fwmark { .. } => 0,
+        }
+    }
+
+    /// The port its templates carry: 0 when they are for connections to more than one port.
+    pub fn template_port(&self) -> u16 {
+        match self.port() {
+            FTP => 0,
+            port => port,
         }
     }
 
@@ -241,6 +268,8 @@ pub struct Services {
     /// By mark, and whether it is of IPv6.
     by_mark: hashbrown::HashMap<(u32, bool), Arc<Service>, foldhash::quality::RandomState>,
     by_address: hashbrown::HashMap<(u8, IpAddr, u16), Arc<Service>, foldhash::quality::RandomState>,
+    /// Whether there is, or was, one on the port of FTP.
+    have_ftp: bool,
 }
 
 impl Services {
@@ -263,17 +292,22 @@ impl Services {
         self.find(protocol, to.0, to.1)
     }
 
-    /// The service for a packet to `address` and `port`: the exact one, else the one for any port.
+    /// The service for a packet to `address` and `port`: the exact one, else the FTP service if the
+    /// packet can be of a data connection, else the one for any port.
     pub fn find(&self, protocol: u8, address: IpAddr, port: u16) -> Option<&Arc<Service>> {
-        self.by_address
-            .get(&(protocol, address, port))
-            .or_else(|| self.by_address.get(&(protocol, address, 0)))
+        let at = |port| self.by_address.get(&(protocol, address, port));
+        let ftp = || match self.have_ftp && protocol == TCP && ftp::is_data_port(port) {
+            true => at(FTP),
+            false => None,
+        };
+        at(port).or_else(ftp).or_else(|| at(0))
     }
 
     /// Adds or replaces a service.
     pub fn insert(&mut self, service: Arc<Service>) {
         match service.key {
             ServiceKey::Address { protocol, address } => {
+                self.have_ftp |= address.port() == FTP;
                 let place = (protocol.number(), address.ip(), address.port());
                 self.by_address.insert(place, service);
             }

@@ -10,7 +10,7 @@ use netio::bpf::Register::{R1, R10};
 use netio::bpf::{Alu, Condition, Label, Size};
 
 use super::decision::{DESTINATION, HEADER, KIND, NEXT, PROTOCOL_AT, SOURCE, Writer};
-use super::keys::Kind;
+use super::keys::{DATA, Kind};
 use super::marked::{Marked, Network};
 use crate::fwmark::PortRange;
 
@@ -29,6 +29,7 @@ impl Writer<'_> {
         let (straight, copied) = (self.asm.label("not quoted"), self.asm.label("copied"));
         // What an error quotes went the other way.
         self.asm.load(Size::Byte, R1, R10, DESTINATION + KIND);
+        self.asm.alu(Alu::And, R1, !i32::from(DATA));
         self.asm.jump_if(Condition::Equal, R1, Kind::Service as i32, straight);
         self.copy(DESTINATION, SOURCE);
         self.copy_ports(2, 0);

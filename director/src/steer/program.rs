@@ -18,6 +18,8 @@
 //!                    |  TCP, UDP, SCTP: ports, then four look-ups
 //!                    +---- {destination, port} {destination, 0} {source, port} {source, 0}
 //!                    |                                                      ----> hit
+//!                    |  TCP, ports from 1024 on: may it be a data connection of FTP?
+//!                    +---- {destination, data} {source, data} --------------------> hit
 //!                    +---- rules of firewall marks, if there are any        ----> hit / pass
 //!   steering: hit = to the socket of the receive queue, pass = XDP_PASS, untouched
 //!   guard:    hit = drop,                               pass = next program

@@ -7,6 +7,8 @@
 mod apply;
 mod check;
 mod declare;
+mod extras;
+mod ftp;
 mod interests;
 mod marks;
 #[cfg(test)]

@@ -26,8 +26,8 @@ const EIO: u32 = 5;
 
 /// glibc's functions without AVX; as a boot parameter that the kernel does not know it becomes the
 /// environment of the guest's first program, and so of all.
-pub(super) const WITHOUT_AVX: &str =
-    "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW";
+pub(super) const WITHOUT_AVX: &str = "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX,-AVX2,-AVX512F,\
+    -AVX512VL,-AVX512BW,-AVX_Fast_Unaligned_Load";
 
 /// The filter of system calls that the guest needs on this machine's processor; with it go
 /// [`WITHOUT_AVX`].

@@ -5,10 +5,12 @@
 
 mod by_address;
 mod by_load;
+mod exceptions;
 mod fwmark;
 mod kernel_host;
 mod packets;
 mod persistence;
+mod sctp;
 mod states;
 
 use integration::parity::{run, scenarios};
@@ -55,9 +57,11 @@ fn every_scenario_is_tested_quick() {
     let mut tested: Vec<&str> = [
         by_address::SCENARIOS,
         by_load::SCENARIOS,
+        exceptions::SCENARIOS,
         fwmark::SCENARIOS,
         packets::SCENARIOS,
         persistence::SCENARIOS,
+        sctp::SCENARIOS,
         states::SCENARIOS,
     ]
     .concat();

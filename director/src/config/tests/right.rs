@@ -4,8 +4,10 @@ use super::parse;
 use crate::config::{Config, Io, Mode};
 use crate::control::DEFAULT_SOCKET;
 use crate::control::api::{
-    Forwarding, Persistence, Protocol, ServiceKey, Timeouts, Tunnel, TunnelChecksum,
+    Extras, Forwarding, GoneServer, MssClamp, NoDestination, OwnTimeouts, Persistence, Protocol,
+    ServiceKey, Timeouts, Tunnel, TunnelChecksum,
 };
+use crate::dispatch::ftp::Ports;
 
 const SAMPLE: &str = include_str!("../../../../examples/switchyard.toml");
 const PAGE: &str = include_str!("../../../../docs/configuration.md");
@@ -38,6 +40,7 @@ fn a_file_with_interfaces_only_has_the_documented_defaults() {
             own_addresses: false,
             control: DEFAULT_SOCKET.into(),
             timeouts: None,
+            ftp_ports: Ports::new(&[21]),
             max_connections: 1_048_576,
             marks: Vec::new(),
             services: Vec::new(),
@@ -105,6 +108,7 @@ fn every_setting_reaches_the_configuration() {
         control = "/tmp/control.sock"
         max_connections = 100
         timeouts = { tcp = "1h", udp = 30 }
+        ftp_ports = [21, 2121]
         "#,
     );
     assert_eq!(config.mode, Mode::Nlb);
@@ -115,6 +119,8 @@ fn every_setting_reaches_the_configuration() {
     assert!(config.own_addresses);
     assert_eq!(config.control.to_str(), Some("/tmp/control.sock"));
     assert_eq!(config.max_connections, 100);
+    assert_eq!(config.ftp_ports, Ports::new(&[21, 2121]));
+    assert_eq!(right("interfaces = [\"eth0\"]\nftp_ports = []").ftp_ports, Ports::new(&[]));
     // A key that is left out keeps the kernel's value; 0 would mean "leave as it is".
     let timeouts = Timeouts { tcp: 3600, tcp_fin: 120, udp: 30 };
     assert_eq!(config.timeouts, Some(timeouts));
@@ -146,6 +152,40 @@ fn every_key_of_a_service_reaches_its_specification() {
     assert_eq!(second.scheduler, "wlc");
     let persistence = second.persistence.clone().unwrap();
     assert_eq!((persistence.timeout, persistence.prefix), (90, 32));
+}
+
+#[test]
+fn what_a_service_shall_do_beyond_the_kernel_reaches_its_specification_and_is_off_by_default() {
+    let config = right(
+        r#"
+        interfaces = ["eth0"]
+        [[service]]
+        listen = "192.0.2.10:80/tcp"
+        timeouts = { tcp = "2h", tcp_fin = 30 }
+        gone_server = "reschedule"
+        no_destination = "rst"
+        mss_clamp = 1400
+        persistence = { timeout = "5m", leave_quiesced = true }
+        [[service]]
+        listen = "192.0.2.10:53/udp"
+        timeouts = { udp = "10s" }
+        [[service]]
+        listen = "192.0.2.10:81/tcp"
+        mss_clamp = true
+        "#,
+    );
+    let extras: Vec<_> = config.services.iter().map(|one| one.service.extras.unwrap()).collect();
+    let first = Extras {
+        timeouts: OwnTimeouts { tcp: 7200, tcp_fin: 30, udp: 0 },
+        gone_server: GoneServer::Reschedule,
+        no_destination: NoDestination::Rst,
+        leave_quiesced: true,
+        mss_clamp: MssClamp::Bytes(1400),
+    };
+    let timeouts = OwnTimeouts { udp: 10, ..OwnTimeouts::default() };
+    let second = Extras { timeouts, ..Extras::default() };
+    let third = Extras { mss_clamp: MssClamp::ByRoute(true), ..Extras::default() };
+    assert_eq!(extras, [first, second, third]);
 }
 
 #[test]

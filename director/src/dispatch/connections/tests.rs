@@ -11,6 +11,7 @@ use super::{Connections, SHARDS, Way};
 use crate::control::api::{Protocol, ServiceKey, ServiceSpec};
 use crate::dispatch::connection::{Connection, Endpoint, Tuple};
 use crate::dispatch::service::{RealServer, Service};
+use crate::dispatch::signal::Signal;
 use crate::dispatch::state::Timeouts;
 use crate::dispatch::transmitter::Transmitter;
 
@@ -23,8 +24,14 @@ const REAL: u8 = 220;
 
 fn parts() -> (Arc<Service>, Arc<RealServer>) {
     let key = ServiceKey::Address { protocol: Protocol::Udp, address: endpoint(VIP, 53).into() };
-    let spec =
-        ServiceSpec { key, scheduler: "rr".into(), flags: 0, persistence: None, one_packet: false };
+    let spec = ServiceSpec {
+        key,
+        scheduler: "rr".into(),
+        flags: 0,
+        persistence: None,
+        one_packet: false,
+        extras: None,
+    };
     let scheduler = schedulers::create("rr", &Options::default()).unwrap();
     let (address, port) = endpoint(REAL, 5353);
     let load = Arc::new(Server::new(ServerId(1), address, port, 1));
@@ -54,13 +61,13 @@ proptest! {
             let (source, vip) = (endpoint(client, 4000), endpoint(VIP, 53));
             if action == 2 {
                 let answer = table.with(17, endpoint(REAL, 5353), source, |way, connection| {
-                    connection.outgoing(0, 100, now, &timeouts);
+                    connection.outgoing(Signal::Udp, 100, now, &timeouts);
                     way
                 });
                 prop_assert_eq!(answer, model.get(&client).map(|_| Way::Out));
             } else {
                 let known = table.with(17, source, vip, |way, connection| {
-                    connection.incoming(0, 100, now, &timeouts);
+                    connection.incoming(Signal::Udp, 100, now, &timeouts);
                     way
                 });
                 prop_assert_eq!(known, model.get(&client).map(|_| Way::In));
@@ -69,7 +76,7 @@ proptest! {
                     let connection = Connection::new(
                         tuple, Transmitter::Nat, service.clone(), real.clone(), now);
                     table.insert(connection, |connection| {
-                        connection.incoming(0, 100, now, &timeouts);
+                        connection.incoming(Signal::Udp, 100, now, &timeouts);
                     });
                 }
             }
@@ -86,7 +93,9 @@ fn open(table: &Connections, client: Endpoint, vip: Endpoint, now: Duration) {
     let (service, real) = parts();
     let tuple = Tuple { protocol: 17, template: false, client, peer: vip };
     let connection = Connection::new(tuple, Transmitter::Nat, service, real, now);
-    table.insert(connection, |connection| connection.incoming(0, 100, now, &Timeouts::default()));
+    table.insert(connection, |connection| {
+        connection.incoming(Signal::Udp, 100, now, &Timeouts::default());
+    });
 }
 
 #[test]
@@ -116,4 +125,36 @@ fn a_server_is_looked_up_as_one_only_while_it_has_connections() {
     open(&table, client, vip, Duration::from_secs(1));
     (0..SHARDS).for_each(|shard| table.expire(shard, Duration::from_secs(400)));
     assert!(!known() && table.is_empty(), "expired");
+}
+
+/// Workers that come with the same first packet at once, and with others' packets.
+#[test]
+fn a_connection_without_a_port_is_given_the_first_one_by_whoever_comes() {
+    let table = Connections::new(1000);
+    let (now, timeouts) = (Duration::from_secs(1), Timeouts::default());
+    let (service, real) = parts();
+    let control = Arc::default();
+    for client in 0..100 {
+        let (nobody, vip) = (endpoint(client, 0), endpoint(VIP, 50_000));
+        let tuple = Tuple { protocol: 6, template: false, client: nobody, peer: vip };
+        let parts = (service.clone(), real.clone());
+        let server = endpoint(REAL, 50_000);
+        let expected = Connection::expected(tuple, server, &control, parts, now, &timeouts);
+        table.expect(expected, now, &timeouts);
+    }
+    let adopt = |client, port| {
+        let (client, peer) = (endpoint(client, port), endpoint(VIP, 50_000));
+        table.adopt(&Tuple { protocol: 6, template: false, client, peer })
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..100).for_each(|client| assert!(adopt(client, 4000))));
+        }
+        scope.spawn(|| (100..200).for_each(|client| assert!(!adopt(client, 4000))));
+    });
+    assert!((0..100).all(|client| !adopt(client, 4001)), "each was for one port");
+    assert_eq!((table.len(), real.load.inactive()), (100, 100));
+    (0..SHARDS).for_each(|shard| table.expire(shard, Duration::from_secs(200)));
+    assert!(table.is_empty() && !adopt(0, 4000));
+    assert_eq!(table.portless.load(std::sync::atomic::Ordering::Relaxed), 0);
 }

@@ -1,12 +1,16 @@
 //! The scenarios that are compared, by name.
 
 mod clients;
+mod errors;
+mod fragments;
 mod fwmark;
 mod hashing;
 mod packets;
 mod persistence;
 mod rules;
 mod schedulers;
+mod sctp;
+mod sctp_states;
 mod states;
 
 use std::time::Duration;
@@ -20,6 +24,10 @@ pub fn all() -> Vec<Scenario> {
         hashing::all(),
         packets::all(),
         states::all(),
+        errors::all(),
+        fragments::all(),
+        sctp::all(),
+        sctp_states::all(),
         persistence::all(),
         fwmark::all(),
     ]
