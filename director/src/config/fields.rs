@@ -103,6 +103,11 @@ impl<'a> Field<'a> {
         self.value.get_ref().is_table()
     }
 
+    /// Whether the value is a text, for keys that take a number or a text.
+    pub(super) fn is_text(&self) -> bool {
+        self.value.get_ref().is_str()
+    }
+
     /// Whether the value is true or false, likewise.
     pub(super) fn is_boolean(&self) -> bool {
         self.value.get_ref().is_bool()

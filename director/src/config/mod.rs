@@ -13,6 +13,7 @@ mod duration;
 mod extras;
 mod fields;
 mod kernel_settings;
+mod mark;
 mod problem;
 mod scheduling;
 mod server;
@@ -28,6 +29,7 @@ use std::path::{Path, PathBuf};
 use crate::control::api::{ServerSpec, ServiceSpec};
 use crate::dispatch::ftp::Ports;
 use crate::dispatch::settings::Setting;
+use crate::fwmark::Rule;
 pub use problem::{ConfigError, Problem};
 pub use scheduling::KERNEL_SCHEDULERS;
 
@@ -91,6 +93,8 @@ pub struct Config {
     pub settings: BTreeMap<Setting, u32>,
     /// `max_connections`: most connections in the table; default 1048576.
     pub max_connections: usize,
+    /// `[[mark]]`
+    pub marks: Vec<Rule>,
     /// `[[service]]`
     pub services: Vec<DeclaredService>,
 }
@@ -146,9 +150,10 @@ fn parse_with(text: &str, name: &str, schedulers: &[&str]) -> Result<Config, Con
     }
     let root = fields::Fields::root(&document, settings::KEYS, &mut report);
     let settings = settings::read(&root, &mut report);
+    let marks = mark::read_all(&root, &mut report);
     let services = service::read_all(&root, schedulers, &mut report);
     match settings {
-        Some(settings) if report.is_clean() => Ok(Config { services, ..settings }),
+        Some(settings) if report.is_clean() => Ok(Config { marks, services, ..settings }),
         _ => Err(report.into_error(name)),
     }
 }

@@ -123,24 +123,27 @@ fn agrees(
     key: Option<ServiceKey>,
     report: &mut Report<'_>,
 ) {
-    let (Some(ServiceKey::Address { address, .. }), Some(forwarding)) = (key, forwarding) else {
+    let (Some(key), Some(forwarding)) = (key, forwarding) else {
         return;
     };
-    let family = |address: SocketAddr| if address.is_ipv6() { "IPv6" } else { "IPv4" };
-    if address.is_ipv6() != server.is_ipv6() && forwarding != Forwarding::Tunnel {
+    let family = |ipv6: bool| if ipv6 { "IPv6" } else { "IPv4" };
+    if key.is_ipv6() != server.is_ipv6() && forwarding != Forwarding::Tunnel {
         field.wrong(
             format!(
                 "an {} server cannot take the packets of an {} service as they are",
-                family(server),
-                family(address)
+                family(server.is_ipv6()),
+                family(key.is_ipv6())
             ),
             format!(
                 "give the server's {} address, or set forwarding = \"tunnel\"",
-                family(address)
+                family(key.is_ipv6())
             ),
             report,
         );
     }
+    let ServiceKey::Address { address, .. } = key else {
+        return;
+    };
     if forwarding != Forwarding::Nat && server.port() != address.port() {
         let method = if forwarding == Forwarding::Direct { "direct" } else { "tunnel" };
         field.wrong(

@@ -50,12 +50,17 @@ pub(super) fn read_all(
             continue;
         };
         let key = key(&fields, report);
-        if let (Some(key), Some(listen)) = (key, fields.get("listen")) {
-            let line = report.line(listen.offset());
+        let name = fields.get("listen").or_else(|| fields.get("fwmark"));
+        if let (Some(key), Some(name)) = (key, name) {
+            let line = report.line(name.offset());
             if let Some(first) = lines.insert(key, line) {
                 lines.insert(key, first);
-                listen.wrong(
-                    format!("the service of line {first} listens there already"),
+                let what = match key {
+                    ServiceKey::Address { .. } => "listens there",
+                    ServiceKey::Fwmark { .. } => "has this mark and family",
+                };
+                name.wrong(
+                    format!("the service of line {first} {what} already"),
                     format!("change lines {first} and {line} so that they differ, or put all servers under one of them"),
                     report,
                 );
@@ -106,17 +111,12 @@ fn key(fields: &Fields<'_>, report: &mut Report<'_>) -> Option<ServiceKey> {
             mark.wrong("a service has either listen or fwmark", "remove one of the two", report);
         }
         let number = mark.integer(1..=i64::from(u32::MAX), "", report);
-        if let Some(family) = &family {
-            family.word(&[("ipv4", false), ("ipv6", true)], report);
-        }
-        if number.is_some() {
-            mark.wrong(
-                "services by firewall mark come with a later version: nothing sets marks on packets that the kernel has not seen yet",
-                "name the service by listen = \"192.0.2.10:80/tcp\"",
-                report,
-            );
-        }
-        return None;
+        let ipv6 = match &family {
+            Some(family) => family.word(&[("ipv4", false), ("ipv6", true)], report)?,
+            None => false,
+        };
+        let fwmark = u32::try_from(number?).ok().filter(|_| listen.is_none())?;
+        return Some(ServiceKey::Fwmark { fwmark, ipv6 });
     }
     if let Some(family) = family {
         family.wrong(

@@ -1,4 +1,4 @@
-//! The keys at the top of the file: everything but the services.
+//! The keys at the top of the file: everything but marks and services.
 
 use super::fields::{Field, Fields};
 use super::kernel_settings;
@@ -22,6 +22,7 @@ pub(super) const KEYS: &[&str] = &[
     "timeouts",
     "ftp_ports",
     "settings",
+    "mark",
     "service",
 ];
 
@@ -77,6 +78,7 @@ pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config>
         ftp_ports,
         settings,
         max_connections: max_connections.map_or(1 << 20, |most| most as usize),
+        marks: Vec::new(),
         services: Vec::new(),
     })
 }

@@ -19,6 +19,9 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// All of them.
+    pub const ALL: [Protocol; 3] = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
+
     /// The IP protocol number.
     pub fn number(self) -> u8 {
         match self {

@@ -4,6 +4,7 @@
 use super::api::{
     ConnectionView, Refusal, ServerSpec, ServiceKey, ServiceSpec, ServiceView, Status, Timeouts,
 };
+use crate::fwmark::Rule;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -55,6 +56,11 @@ pub enum Command {
         #[serde(default)]
         service: Option<ServiceKey>,
     },
+    /// Puts other rules in place of those that set firewall marks.
+    SetMarks {
+        /// All of them, in order.
+        marks: Vec<Rule>,
+    },
     /// `ipvsadm --set`
     SetTimeouts {
         /// 0 leaves a value as it is.
@@ -83,6 +89,9 @@ pub trait Operations: Send + Sync {
 
     /// The settings, by name.
     fn settings(&self) -> BTreeMap<String, u32>;
+
+    /// The rules that set firewall marks, in order.
+    fn marks(&self) -> Vec<Rule>;
 
     /// A part of the connection table: calls `each` for the connections of shard `shard`, and
     /// says whether there is a further shard. Short: it holds one shard's lock while it copies.

@@ -26,6 +26,7 @@ pub(super) const PATHS: &[(&str, &str, &str)] = &[
     ("POST", "/v1/commands", "changes: a JSON array of commands, carried out in order"),
     ("GET", "/v1/timeouts", "the tcp, tcp_fin and udp timeouts"),
     ("GET", "/v1/settings", "the settings, by the kernel's names"),
+    ("GET", "/v1/marks", "the rules that set firewall marks"),
     ("GET", "/v1/connections", "the connection table, one JSON object per line"),
     ("GET", "/metrics", "counters for Prometheus"),
 ];
@@ -70,6 +71,10 @@ pub(super) async fn answer(
         "/v1/settings" => {
             let settings = ask(&shared, |operations| operations.settings()).await;
             settings.map_or_else(failed, |settings| replies::json(StatusCode::OK, &settings))
+        }
+        "/v1/marks" => {
+            let marks = ask(&shared, |operations| operations.marks()).await;
+            marks.map_or_else(failed, |marks| replies::json(StatusCode::OK, &marks))
         }
         "/v1/connections" => {
             let body = ConnectionStream::new(Arc::clone(&shared.operations));

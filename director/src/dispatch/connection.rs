@@ -40,7 +40,12 @@ impl Tuple {
 pub struct Control {
     children: AtomicU32,
     assured: AtomicBool,
+    /// Seconds that each use gives the template.
+    lifetime: AtomicU32,
 }
+
+/// How much longer a template stays that has live connections when its time is up, seconds.
+const REPRIEVE: u32 = 60;
 
 /// A connection of the table, or a persistence template.
 pub struct Connection {
@@ -80,12 +85,7 @@ impl Connection {
         now: Duration,
     ) -> Connection {
         server.load.connection_opened();
-        // Where the service is for every port, so is each of its servers, whatever was asked for;
-        // and an FTP service takes data connections too, to any port.
-        let port = match server.load.port() {
-            port if port != 0 && tuple.peer.1 == service.port() => port,
-            _ => tuple.peer.1,
-        };
+        let port = service.port_at_server(server.load.port(), tuple.peer.1);
         Connection {
             server_endpoint: (server.load.address(), port),
             no_output: transmitter != Transmitter::Nat,
@@ -118,15 +118,18 @@ impl Connection {
         connection
     }
 
-    /// A template that sends a client's further connections to `server` until `expires`.
+    /// A template that sends a client's further connections to `server`. Each use gives it
+    /// `lifetime` seconds; an edit of the service does not change that.
     pub fn template(
         tuple: Tuple,
         transmitter: Transmitter,
         service: Arc<Service>,
         server: Arc<RealServer>,
-        expires: Duration,
+        lifetime: u32,
+        now: Duration,
     ) -> Connection {
         server.template_opened();
+        let control = Control { lifetime: AtomicU32::new(lifetime), ..Control::default() };
         let port = if service.template_port() == 0 { 0 } else { server.load.port() };
         Connection {
             tuple,
@@ -135,11 +138,11 @@ impl Connection {
             service,
             server,
             state: State::None,
-            expires,
+            expires: now + Duration::from_secs(lifetime.into()),
             no_output: false,
             active: false,
             packets: 0,
-            control: Some(Arc::default()),
+            control: Some(Arc::new(control)),
             ftp: None,
         }
     }
@@ -192,15 +195,26 @@ impl Connection {
         self.control.clone()
     }
 
+    /// A template is used once more.
+    pub fn renew(&mut self, now: Duration) {
+        if let Some(control) = &self.control {
+            self.expires = now + Duration::from_secs(control.lifetime.load(Relaxed).into());
+        }
+    }
+
     /// When its time is up: how much longer it has to stay, because it is a template with live
-    /// connections, or an FTP control connection with data connections (60 s at a time, as in the
-    /// kernel).
+    /// connections, or an FTP control connection with data connections. As in the kernel that is
+    /// all that a later use gives a template from then on.
     pub fn reprieve(&self) -> Option<Duration> {
         let control = match &self.ftp {
             Some(helper) => helper.control(),
             None => self.control.as_ref().filter(|_| self.tuple.template)?,
         };
-        (control.children.load(Relaxed) > 0).then_some(Duration::from_secs(60))
+        if control.children.load(Relaxed) == 0 {
+            return None;
+        }
+        control.lifetime.store(REPRIEVE, Relaxed);
+        Some(Duration::from_secs(REPRIEVE.into()))
     }
 
     /// Packets from the client so far; 255 is that many or more.
@@ -280,7 +294,8 @@ impl Connection {
         }
         self.expires = now + self.service.policy.timeout(self.state, timeouts);
         if let Some(control) = &self.control
-            && (self.state.is_established() || direction == Direction::Output)
+            && (self.state.is_established()
+                || (self.state == State::Udp && direction == Direction::Output))
         {
             control.assured.store(true, Relaxed);
         }

@@ -2,8 +2,10 @@
 //! (behaviour of the kernel's `ip_vs_sched_persist`).
 //!
 //! The template is an entry of the connection table whose client has port 0 and an address cut to
-//! the service's prefix. It is followed even to an overloaded server, and to a quiesced one unless
-//! the service or `expire_quiescent_template` says otherwise; never to a removed one.
+//! the service's prefix. Where the service is named by a firewall mark the template is too, so that
+//! it holds for whatever ports and addresses bear the mark. It is followed even to an overloaded
+//! server, and to a quiesced one unless the service or `expire_quiescent_template` says otherwise;
+//! never to a removed one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use super::Dispatcher;
 use super::connection::{Connection, Control, Tuple};
 use super::service::{Decision, Service};
 use super::settings::Setting;
+use crate::control::api::ServiceKey;
 
 impl Dispatcher {
     /// The server for a new connection: the template's, else the scheduler's with a new template.
@@ -29,12 +32,14 @@ impl Dispatcher {
             return service.schedule(key, now).map(|decision| (decision, None));
         };
         let connections = &self.shared.connections;
-        let tuple = Tuple {
-            protocol: key.protocol,
-            template: true,
-            client: (masked(key.source, prefix), 0),
-            peer: (key.destination, service.template_port()),
+        let (protocol, peer) = match service.key {
+            ServiceKey::Address { .. } => {
+                (key.protocol, (key.destination, service.template_port()))
+            }
+            ServiceKey::Fwmark { fwmark, ipv6 } => (IP, (mark_as_address(fwmark, ipv6), 0)),
         };
+        let client = (masked(key.source, prefix), 0);
+        let tuple = Tuple { protocol, template: true, client, peer };
         let renew = |template: &mut Connection| {
             let server = &template.server;
             let leaves_quiesced = service.policy.leaves_quiesced()
@@ -43,7 +48,7 @@ impl Dispatcher {
             if !server.is_available() || is_left {
                 return None;
             }
-            template.expires = now + timeout;
+            template.renew(now);
             let decision =
                 Decision { server: template.server.clone(), transmitter: template.transmitter };
             Some((decision, template.control()))
@@ -55,9 +60,20 @@ impl Dispatcher {
         }
         let Decision { server, transmitter } = service.schedule(key, now)?;
         let template =
-            Connection::template(tuple, transmitter, service.clone(), server, now + timeout);
+            Connection::template(tuple, transmitter, service.clone(), server, timeout, now);
         // Another worker may have been first: then its template holds.
         connections.insert(template, renew).flatten()
+    }
+}
+
+/// A template of a firewall mark is of no protocol.
+const IP: u8 = 0;
+
+/// The mark in place of a virtual address, as the kernel lists it: `0.0.0.7`, or `0:7::`.
+fn mark_as_address(mark: u32, ipv6: bool) -> IpAddr {
+    match ipv6 {
+        false => Ipv4Addr::from_bits(mark).into(),
+        true => Ipv6Addr::from_bits(u128::from(mark) << 96).into(),
     }
 }
 

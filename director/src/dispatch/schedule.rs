@@ -23,9 +23,7 @@ impl Dispatcher {
         headers: &Headers,
         signal: Signal,
     ) -> Result<Target, Stop> {
-        let service = services
-            .find(headers.protocol, headers.destination, headers.destination_port)
-            .ok_or(Stop::Pass(PassReason::NoService))?;
+        let service = services.of(headers).ok_or(Stop::Pass(PassReason::NoService))?;
         if headers.protocol == SCTP && signal == Signal::Nothing && !headers.is_later_fragment() {
             return Err(Stop::Drop(DropReason::NoChunk));
         }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use forwarding::Headers;
 use schedulers::{Change, Expirations, Key, Scheduler, Server, TooManyServers};
 
 use super::TCP;
@@ -13,6 +14,7 @@ use super::policy::Policy;
 use super::traffic::Traffic;
 use super::transmitter::Transmitter;
 use crate::control::api::{Forwarding, ServerSpec, ServiceKey, ServiceSpec};
+use crate::fwmark::Classifier;
 
 /// A real server of one service. It outlives its removal while connections refer to it, and is
 /// revived with them when it is added again.
@@ -214,11 +216,22 @@ impl Service {
         *current = ServiceSpec { extras, ..spec };
     }
 
-    /// Timeout and client prefix of its templates, when it is persistent.
-    pub fn persistence(&self) -> Option<(Duration, u8)> {
+    /// Timeout (seconds) and client prefix of its templates, when it is persistent.
+    pub fn persistence(&self) -> Option<(u32, u8)> {
         let spec = self.spec.lock().unwrap_or_else(PoisonError::into_inner);
         let persistence = spec.persistence.as_ref()?;
-        Some((Duration::from_secs(u64::from(persistence.timeout)), persistence.prefix))
+        Some((persistence.timeout, persistence.prefix))
+    }
+
+    /// The server's port for a packet to `port`, where the server was added with `own`. Its own
+    /// counts for the one port that the service has, not for those of a service for every port, of
+    /// a persistent mark, or of FTP's data connections.
+    pub fn port_at_server(&self, own: u16, port: u16) -> u16 {
+        let counts = match self.key {
+            ServiceKey::Address { address, .. } => address.port() == port,
+            ServiceKey::Fwmark { .. } => self.persistence().is_none(),
+        };
+        if counts && own != 0 { own } else { port }
     }
 
     /// Whether each datagram is scheduled by itself.
@@ -256,6 +269,9 @@ impl Service {
 /// All services: an immutable snapshot that workers load once per breath.
 #[derive(Clone, Default)]
 pub struct Services {
+    classifier: Arc<Classifier>,
+    /// By mark, and whether it is of IPv6.
+    by_mark: hashbrown::HashMap<(u32, bool), Arc<Service>, foldhash::quality::RandomState>,
     by_address: hashbrown::HashMap<(u8, IpAddr, u16), Arc<Service>, foldhash::quality::RandomState>,
     /// Whether there is, or was, one on the port of FTP.
     have_ftp: bool,
@@ -264,6 +280,25 @@ pub struct Services {
 }
 
 impl Services {
+    /// No services, and the marks that packets to them will have.
+    pub fn classified_by(classifier: Arc<Classifier>) -> Services {
+        Services { classifier, ..Services::default() }
+    }
+
+    /// The service for a packet: by its firewall mark, else by address. A mark that no service has
+    /// is as good as none.
+    pub fn of(&self, headers: &Headers) -> Option<&Arc<Service>> {
+        let (protocol, to) = (headers.protocol, (headers.destination, headers.destination_port));
+        if !self.by_mark.is_empty()
+            && let from = (headers.source, headers.source_port)
+            && let Some(mark) = self.classifier.mark(protocol, from, to)
+            && let Some(service) = self.by_mark.get(&(mark, headers.destination.is_ipv6()))
+        {
+            return Some(service);
+        }
+        self.find(protocol, to.0, to.1)
+    }
+
     /// The service for a packet to `address` and `port`: the exact one, else the FTP service if the
     /// packet can be of a data connection, else the one for any port.
     pub fn find(&self, protocol: u8, address: IpAddr, port: u16) -> Option<&Arc<Service>> {
@@ -275,11 +310,17 @@ impl Services {
         at(port).or_else(ftp).or_else(|| at(0))
     }
 
-    /// Adds or replaces a service named by an address; one named by a mark is not looked up here.
+    /// Adds or replaces a service.
     pub fn insert(&mut self, service: Arc<Service>) {
-        if let ServiceKey::Address { protocol, address } = service.key {
-            self.have_ftp |= address.port() == FTP;
-            self.by_address.insert((protocol.number(), address.ip(), address.port()), service);
+        match service.key {
+            ServiceKey::Address { protocol, address } => {
+                self.have_ftp |= address.port() == FTP;
+                let place = (protocol.number(), address.ip(), address.port());
+                self.by_address.insert(place, service);
+            }
+            ServiceKey::Fwmark { fwmark, ipv6 } => {
+                self.by_mark.insert((fwmark, ipv6), service);
+            }
         }
     }
 
@@ -297,12 +338,5 @@ impl Services {
     /// Whether a noted server answers from this address and port.
     pub fn has_nat_server(&self, protocol: u8, address: IpAddr, port: u16) -> bool {
         self.nat_servers.contains(&(protocol, address, port))
-    }
-
-    /// Takes a service out.
-    pub fn remove(&mut self, key: &ServiceKey) {
-        if let ServiceKey::Address { protocol, address } = key {
-            self.by_address.remove(&(protocol.number(), address.ip(), address.port()));
-        }
     }
 }

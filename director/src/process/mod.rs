@@ -73,7 +73,7 @@ pub async fn run(path: PathBuf) -> Result<()> {
     let mut addresses = Addresses::new(&config, network.clone())?;
     // Steering comes last: from here on packets arrive. A table that does not fit ends us here; at
     // run time the operator is told, and what is there goes on.
-    opened.steer(&table.interests())?;
+    opened.steer(&table.interests(), table.marked())?;
     let mut running = Running {
         opened: &mut opened,
         table: &table,
@@ -202,7 +202,7 @@ fn follow_table(
     network: &ArcSwap<Network>,
     follower: &Follower,
 ) -> Result<()> {
-    let steered = opened.steer(&table.interests());
+    let steered = opened.steer(&table.interests(), table.marked());
     let followed = addresses.follow(&table.vips());
     let network = network.load();
     let next_hops = table.server_addresses().into_iter().filter_map(|server| {

@@ -10,6 +10,7 @@ use crate::control::api::{
 };
 use crate::control::operations::{Command, Operations};
 use crate::dispatch::connections::SHARDS;
+use crate::fwmark::Rule;
 use crate::table::Table;
 use crate::worker::WorkerStatus;
 
@@ -107,6 +108,10 @@ impl Operations for Director {
 
     fn settings(&self) -> BTreeMap<String, u32> {
         self.table.shared().settings.all()
+    }
+
+    fn marks(&self) -> Vec<Rule> {
+        self.table.marks()
     }
 
     fn connections(&self, shard: usize) -> Option<Vec<ConnectionView>> {

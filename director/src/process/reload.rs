@@ -17,12 +17,12 @@ use crate::table::Table;
 /// When one of them cannot be.
 pub(super) fn first(table: &Table, config: &Config, epoch: Instant) -> Result<()> {
     table.declare_settings(&BTreeMap::new(), &config.settings);
-    match table.declare(&config.services, epoch.elapsed()) {
+    match table.declare(&config.services, &config.marks, epoch.elapsed()) {
         Ok(changes) => match changes.refused.first() {
             None => Ok(()),
             Some((key, refusal)) => bail!("service {key}: {}", refusal.message),
         },
-        Err((key, refusal)) => bail!("service {key}: {}", refusal.message),
+        Err(refused) => bail!("{refused}"),
     }
 }
 
@@ -44,13 +44,10 @@ pub(super) fn again(director: &Arc<Director>, table: &Table, config: &mut Config
     } else {
         director.clear_warning("restart");
     }
-    let changes = match table.declare(&new.services, epoch.elapsed()) {
-        Err((key, refusal)) => {
-            warn!("reload refused, running on as before: service {key}: {}", refusal.message);
-            director.warn(
-                "reload",
-                format!("the last reload was refused: service {key}: {}", refusal.message),
-            );
+    let changes = match table.declare(&new.services, &new.marks, epoch.elapsed()) {
+        Err(refused) => {
+            warn!("reload refused, running on as before: {refused}");
+            director.warn("reload", format!("the last reload was refused: {refused}"));
             return;
         }
         Ok(changes) => changes,
@@ -66,6 +63,7 @@ pub(super) fn again(director: &Arc<Director>, table: &Table, config: &mut Config
     info!("reloaded: {} changes", changes.made);
     config.services = new.services;
     config.settings = new.settings;
+    config.marks = new.marks;
     config.timeouts = new.timeouts;
 }
 

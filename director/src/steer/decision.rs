@@ -9,6 +9,7 @@ use netio::bpf::{Alu, Assembler, Condition, Label, Map, Size};
 
 use super::Mark;
 use super::keys::{DATA, KEY_SIZE, Kind};
+use super::marked::MarkedSet;
 use super::protocol::{
     DATA_PORTS, DESTINATION_OPTIONS, ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_QINQ,
     ETHERTYPE_VLAN, FRAGMENT, HOP_BY_HOP, ICMP, ICMP_ERRORS, ICMPV6, ICMPV6_ERRORS,
@@ -18,30 +19,31 @@ use super::protocol::{
 pub(super) const CONTEXT: Register = R6;
 pub(super) const HEADER: Register = R7;
 pub(super) const END: Register = R8;
-const NEXT: Register = R9;
+pub(super) const NEXT: Register = R9;
 const PROTOCOL: Register = R0;
 
 /// Where the keys lie on the stack; see [`Key`](super::Key) for what is in them.
-const DESTINATION: i16 = -24;
-const SOURCE: i16 = -48;
+pub(super) const DESTINATION: i16 = -24;
+pub(super) const SOURCE: i16 = -48;
 const PORT: i16 = 16;
-const PROTOCOL_AT: i16 = 18;
-const KIND: i16 = 19;
+pub(super) const PROTOCOL_AT: i16 = 18;
+pub(super) const KIND: i16 = 19;
 const _: () = assert!(KEY_SIZE == 20);
 
 /// Writes the decision; the program around it says what a hit and a pass are.
 pub(super) struct Writer<'a> {
     pub(super) asm: Assembler,
     keys: &'a Map,
+    pub(super) marked: &'a MarkedSet,
     pub(super) hit: Label,
     pub(super) pass: Label,
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(keys: &'a Map) -> Writer<'a> {
+    pub(super) fn new(keys: &'a Map, marked: &'a MarkedSet) -> Writer<'a> {
         let mut asm = Assembler::new();
         let (hit, pass) = (asm.label("hit"), asm.label("pass"));
-        Writer { asm, keys, hit, pass }
+        Writer { asm, keys, marked, hit, pass }
     }
 
     /// The packet's borders, from the context.
@@ -218,7 +220,7 @@ impl<'a> Writer<'a> {
         self.kinds(Kind::Service, Kind::Server);
     }
 
-    /// Looks for both keys, with their ports at `NEXT` and for all ports.
+    /// Looks for both keys, with their ports at `NEXT` and for all ports, then at the mark.
     fn transport(&mut self) {
         let known = self.asm.label("known transport");
         self.jump_if_protocol(TRANSPORTS, known);
@@ -236,15 +238,16 @@ impl<'a> Writer<'a> {
             self.find(key);
         }
         self.data_connection();
-        self.asm.jump(pass);
+        self.marked();
     }
 
     /// Looks for both addresses, of TCP packets, as those of FTP's data connections, if their ports
     /// can be such.
     fn data_connection(&mut self) {
-        let (pass, asm) = (self.pass, &mut self.asm);
+        let asm = &mut self.asm;
+        let none = asm.label("no data connection");
         asm.load(Size::Byte, R1, R10, DESTINATION + PROTOCOL_AT);
-        asm.jump_if(Condition::NotEqual, R1, i32::from(TCP), pass);
+        asm.jump_if(Condition::NotEqual, R1, i32::from(TCP), none);
         for (key, port) in [(DESTINATION, 2), (SOURCE, 0)] {
             let asm = &mut self.asm;
             let privileged = asm.label("privileged port");
@@ -256,6 +259,7 @@ impl<'a> Writer<'a> {
             self.find(key);
             self.asm.place(privileged);
         }
+        self.asm.place(none);
     }
 
     /// Looks for both addresses alone.
@@ -270,7 +274,7 @@ impl<'a> Writer<'a> {
             self.asm.store(Size::Half, R10, key + PORT, 0);
             self.find(key);
         }
-        self.asm.jump(self.pass);
+        self.marked_fragment();
     }
 
     /// Looks for the quoted destination as a tunnel server.

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use hashbrown::HashSet;
 
+use super::marked::MarkedSet;
 use super::protocol::TCP;
 
 /// Bytes of a key as it lies in the map.
@@ -96,6 +97,7 @@ fn mapped(address: IpAddr) -> [u8; 16] {
 #[derive(Clone, Debug, Default)]
 pub struct KeySet {
     keys: HashSet<Key, foldhash::quality::RandomState>,
+    marked: MarkedSet,
 }
 
 impl KeySet {
@@ -135,6 +137,16 @@ impl KeySet {
         });
     }
 
+    /// Which packets are ours for their firewall mark. Returns what was set before.
+    pub fn set_marked(&mut self, marked: MarkedSet) -> MarkedSet {
+        std::mem::replace(&mut self.marked, marked)
+    }
+
+    /// What [`set_marked`](KeySet::set_marked) has set.
+    pub fn marked(&self) -> &MarkedSet {
+        &self.marked
+    }
+
     /// Entries that these keys take in the kernel's map.
     pub fn len(&self) -> usize {
         self.keys.len()
@@ -142,7 +154,7 @@ impl KeySet {
 
     /// Whether every packet is the kernel's.
     pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.keys.is_empty() && self.marked.is_empty()
     }
 
     /// Whether there is this entry.

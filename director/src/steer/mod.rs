@@ -1,7 +1,9 @@
 //! Steering: which packets the director takes from an interface, and which it leaves alone.
 //!
 //! A small XDP program ([`steering`]) runs on each interface. It asks one question: *is this a
-//! packet of a virtual service, a reply of a NAT server, or an ICMP error about either?* If so,
+//! packet of a virtual service, a reply of a NAT server, or an ICMP error about either?* Services
+//! named by a firewall mark have no address to look up; the rules that set marks are part of the
+//! program, which is exchanged when they change. If so,
 //! the packet goes to the AF_XDP socket of its receive queue; everything else (ssh, ARP, neighbour
 //! discovery, BGP, a ping of the virtual address) reaches the kernel untouched, as if there were
 //! no director. The program knows no connections and changes no byte. It hangs on a BPF link: when
@@ -27,6 +29,8 @@
 mod decision;
 mod keys;
 mod mark;
+mod marked;
+mod marked_program;
 mod program;
 mod protocol;
 mod wants;
@@ -38,6 +42,7 @@ use netio::bpf::{LoadError, Map, MapError, MapKind, Program, ProgramType, xdp};
 
 pub use keys::{KEY_SIZE, Key, KeySet, Kind};
 pub use mark::Mark;
+pub use marked::MarkedSet;
 pub use program::{guard, steering};
 
 /// Entries that the kernel's map holds unless told otherwise: about 30000 services and NAT
@@ -89,7 +94,8 @@ impl Steering {
         Ok(Steering { map, present })
     }
 
-    /// Makes the map equal to `wanted`. Keys in both are not touched. New keys come before old
+    /// Makes the map equal to `wanted`, but for its rules of firewall marks, which are part of the
+    /// programs: see [`set_marked`](Steering::set_marked). Keys in both are not touched. New keys come before old
     /// ones go, so that a service that changes its address is never without; only when the map
     /// has not room for both, old keys go first.
     ///
@@ -117,7 +123,12 @@ impl Steering {
         self.remove(after)
     }
 
-    /// What is in the map: what the last [`sync`](Steering::sync) wanted, unless it failed.
+    /// Programs that are loaded from now on have these rules of firewall marks. Returns those before.
+    pub fn set_marked(&mut self, marked: MarkedSet) -> MarkedSet {
+        self.present.set_marked(marked)
+    }
+
+    /// What is in the map and the programs: what the last [`sync`](Steering::sync) wanted, unless it failed.
     pub fn present(&self) -> &KeySet {
         &self.present
     }
@@ -140,7 +151,7 @@ impl Steering {
         sockets: &Map,
         mark: Option<Mark>,
     ) -> Result<Program, LoadError> {
-        let insns = steering(&self.map, sockets, mark, xdp::PASS);
+        let insns = steering(&self.map, self.present.marked(), sockets, mark, xdp::PASS);
         Program::load(kind, "steering", &insns)
     }
 
@@ -149,7 +160,11 @@ impl Steering {
     /// # Errors
     /// As [`Program::load`].
     pub fn load_guard(&self, mark: Option<Mark>) -> Result<Program, LoadError> {
-        Program::load(ProgramType::SchedCls, "guard", &guard(&self.map, mark))
+        Program::load(
+            ProgramType::SchedCls,
+            "guard",
+            &guard(&self.map, self.present.marked(), mark),
+        )
     }
 
     fn remove(&mut self, keys: &[Key]) -> Result<(), SteerError> {

@@ -17,31 +17,39 @@
 //!      +--------> transport <----+
 //!                    |  TCP, UDP, SCTP: ports, then four look-ups
 //!                    +---- {destination, port} {destination, 0} {source, port} {source, 0}
-//!                    |                                                      ----> hit / pass
+//!                    |                                                      ----> hit
 //!                    |  TCP, ports from 1024 on: may it be a data connection of FTP?
-//!                    +---- {destination, data} {source, data} --------------------> hit / pass
+//!                    +---- {destination, data} {source, data} --------------------> hit
+//!                    +---- rules of firewall marks, if there are any        ----> hit / pass
 //!   steering: hit = to the socket of the receive queue, pass = XDP_PASS, untouched
 //!   guard:    hit = drop,                               pass = next program
 //! ```
 //!
-//! The middle of the chart is in `decision.rs`; here are the two programs around it.
+//! The middle of the chart is in `decision.rs`, the marks are in `marked_program.rs`; here are the
+//! two programs around them.
 
 use netio::bpf::Register::{R0, R1, R2, R3};
 use netio::bpf::{Alu, Condition, Helper, Insn, Map, Size, tcx, xdp};
 
-use super::Mark;
 use super::decision::{CONTEXT, END, HEADER, Writer};
+use super::{Mark, MarkedSet};
 
 /// The guard sees to it that this much of a packet lies in one piece: the longest headers that
 /// are worth reading.
 const LINEAR: i32 = 256;
 
-/// Writes the XDP program. `keys` is the map of [`Steering`](super::Steering), `sockets` one of
-/// AF_XDP sockets by receive queue. A frame that hits while its queue has no socket gets the
+/// Writes the XDP program. `keys` is the map of [`Steering`](super::Steering), `marked` the rules
+/// of firewall marks, `sockets` a map of AF_XDP sockets by receive queue. A frame that hits while its queue has no socket gets the
 /// verdict `without_socket`: [`xdp::PASS`] in earnest, [`xdp::ABORTED`] in tests, to tell it from a
 /// frame that does not hit. Frames that bear `mark` pass.
-pub fn steering(keys: &Map, sockets: &Map, mark: Option<Mark>, without_socket: i32) -> Vec<Insn> {
-    let mut writer = Writer::new(keys);
+pub fn steering(
+    keys: &Map,
+    marked: &MarkedSet,
+    sockets: &Map,
+    mark: Option<Mark>,
+    without_socket: i32,
+) -> Vec<Insn> {
+    let mut writer = Writer::new(keys, marked);
     writer.asm.mov(CONTEXT, R1);
     writer.packet(xdp::context::DATA, xdp::context::DATA_END);
     writer.decision(mark, None);
@@ -61,8 +69,8 @@ pub fn steering(keys: &Map, sockets: &Map, mark: Option<Mark>, without_socket: i
 
 /// Writes the tcx program that keeps the host's stack from answering, or forwarding, what the
 /// director reads over AF_PACKET: it drops what steering would take.
-pub fn guard(keys: &Map, mark: Option<Mark>) -> Vec<Insn> {
-    let mut writer = Writer::new(keys);
+pub fn guard(keys: &Map, marked: &MarkedSet, mark: Option<Mark>) -> Vec<Insn> {
+    let mut writer = Writer::new(keys, marked);
     let asm = &mut writer.asm;
     asm.mov(CONTEXT, R1);
     let short = asm.label("short");

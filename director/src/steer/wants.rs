@@ -12,6 +12,7 @@ use super::protocol::{
 
 /// Addresses, what follows, and whether it is only the rest of it.
 struct Network<'a> {
+    ipv6: bool,
     source: [u8; 16],
     destination: [u8; 16],
     protocol: u8,
@@ -49,10 +50,12 @@ impl KeySet {
         };
         if network.later_fragment {
             let (protocol, port) = (0, 0);
+            let [from, to] = [network.source, network.destination].map(u128::from_be_bytes);
             return Some(
                 LATER_FRAGMENTS.contains(&network.protocol)
                     && (self.has(Kind::Service, network.destination, protocol, port)
-                        || self.has(Kind::Server, network.source, protocol, port)),
+                        || self.has(Kind::Server, network.source, protocol, port)
+                        || self.marked().may_take_fragment(network.ipv6, from, to)),
             );
         }
         match error_payload {
@@ -88,13 +91,26 @@ impl KeySet {
                 || self.has(source, network.source, protocol, source_port)
                 || self.has(source, network.source, protocol, 0)
                 || self.has_data(destination, network.destination, protocol, destination_port)
-                || self.has_data(source, network.source, protocol, source_port),
+                || self.has_data(source, network.source, protocol, source_port)
+                || self.has_mark(network, destination, source_port, destination_port),
         )
     }
 
     fn has_data(&self, kind: Kind, address: [u8; 16], protocol: u8, port: u16) -> bool {
         let may_be = protocol == TCP && port >= u16::from_be_bytes([DATA_PORTS, 0]);
         may_be && kind.data().is_some_and(|kind| self.has(kind, address, protocol, 0))
+    }
+
+    /// Whether the packet is ours for its mark; what an error quotes went the other way.
+    fn has_mark(&self, network: &Network<'_>, destination: Kind, from: u16, to: u16) -> bool {
+        let mut ends = [
+            (u128::from_be_bytes(network.source), from),
+            (u128::from_be_bytes(network.destination), to),
+        ];
+        if destination != Kind::Service {
+            ends.reverse();
+        }
+        self.marked().takes(network.ipv6, network.protocol, ends[0], ends[1])
     }
 
     fn has(&self, kind: Kind, address: [u8; 16], protocol: u8, port: u16) -> bool {
@@ -126,6 +142,7 @@ fn ipv4(packet: &[u8]) -> Option<Network<'_>> {
         address
     };
     Some(Network {
+        ipv6: false,
         source: mapped(12),
         destination: mapped(16),
         protocol: header[9],
@@ -145,6 +162,7 @@ fn ipv6(packet: &[u8]) -> Option<Network<'_>> {
         address
     };
     let mut network = Network {
+        ipv6: true,
         source: address(8),
         destination: address(24),
         protocol: header[6],

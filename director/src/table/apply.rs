@@ -47,6 +47,11 @@ impl Table {
                 delete_server(state, &service, server, now)
             }
             Command::Zero { service } => zero(state, service.as_ref()),
+            Command::SetMarks { marks } => {
+                super::marks::check(&marks)?;
+                state.marks.replace(marks);
+                Ok(())
+            }
             Command::SetTimeouts { timeouts } => {
                 let longest = [timeouts.tcp, timeouts.tcp_fin, timeouts.udp].into_iter().max();
                 if longest > Some(2_678_400) {

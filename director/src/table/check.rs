@@ -13,12 +13,10 @@ pub(super) fn refuse(error: RefusalKind, message: impl Into<String>) -> Refusal 
 /// A service by itself.
 pub(super) fn service(spec: &ServiceSpec) -> Result<(), Refusal> {
     match spec.key {
-        ServiceKey::Fwmark { .. } => {
-            return Err(refuse(
-                RefusalKind::Unsupported,
-                "services by firewall mark are not built yet; name the service by address",
-            ));
+        ServiceKey::Fwmark { fwmark: 0, .. } => {
+            return Err(refuse(RefusalKind::Invalid, "a firewall mark is 1 or more"));
         }
+        ServiceKey::Fwmark { .. } => {}
         ServiceKey::Address { address, .. } => {
             let ip = address.ip();
             if ip.is_multicast() || ip.is_unspecified() {

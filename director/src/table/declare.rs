@@ -6,13 +6,15 @@
 //! held all the way: nobody sees half a reload, and no command comes in between.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::{State, Table, apply, check};
+use super::{State, Table, apply, check, marks};
 use crate::config::DeclaredService;
 use crate::control::api::{Refusal, RefusalKind, ServiceKey};
 use crate::control::operations::Command;
+use crate::fwmark::Rule;
 
 /// What a reload did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,19 +25,39 @@ pub struct Changes {
     pub refused: Vec<(ServiceKey, Refusal)>,
 }
 
+/// What of a file can never be accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Which service; `None` for the rules that set marks.
+    pub service: Option<ServiceKey>,
+    /// Why.
+    pub refusal: Refusal,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(key) = self.service {
+            write!(f, "service {key}: ")?;
+        }
+        f.write_str(&self.refusal.message)
+    }
+}
+
 impl Table {
-    /// Makes the table follow the file; published as one change.
+    /// Makes the table follow the file's services and rules for marks; published as one change.
     ///
     /// # Errors
-    /// When a service or server of the file can never be accepted; nothing has changed then.
+    /// When a service, server or rule of the file can never be accepted; nothing has changed then.
     pub fn declare(
         &self,
         services: &[DeclaredService],
+        marks: &[Rule],
         now: Duration,
-    ) -> Result<Changes, (ServiceKey, Refusal)> {
+    ) -> Result<Changes, Refused> {
+        marks::check(marks).map_err(|refusal| Refused { service: None, refusal })?;
         for declared in services {
             let key = declared.service.key;
-            let fail = |refusal| (key, refusal);
+            let fail = |refusal| Refused { service: Some(key), refusal };
             check::service(&declared.service).map_err(fail)?;
             if schedulers::find(&declared.service.scheduler).is_none() {
                 let message = format!("there is no scheduler '{}'", declared.service.scheduler);
@@ -57,7 +79,12 @@ impl Table {
         for declared in services {
             reload.declare(declared, before.get(&declared.service.key));
         }
-        let changes = reload.changes;
+        let mut changes = reload.changes;
+        if state.declared_marks != marks {
+            state.declared_marks = marks.to_vec();
+            state.marks.replace(marks.to_vec());
+            changes.made += 1;
+        }
         state.declared = after;
         self.publish(&state);
         Ok(changes)

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use super::marks::Marks;
 use super::{Table, ftp};
 use crate::control::api::{ServiceKey, Tunnel};
 use crate::dispatch::transmitter::Transmitter;
@@ -29,15 +30,15 @@ impl Table {
     /// has to be translated, or kept from the kernel's stack.
     pub fn interests(&self) -> Vec<Interest> {
         let state = self.lock();
-        let ports = &self.shared.ftp;
-        let mut interests: Vec<Interest> = state.trash.interests(ports).collect();
+        let (ports, marks) = (&self.shared.ftp, &state.marks);
+        let mut interests: Vec<Interest> = state.trash.interests(ports, marks).collect();
         for service in &state.services {
             interests.extend(of_service(&service.key));
             interests.extend(ftp::of_service(service));
             for member in service.choice().members() {
                 let spec = &member.spec;
                 let transmitter = Transmitter::from(spec);
-                interests.extend(of_server(&service.key, transmitter, spec.address));
+                interests.extend(of_server(&service.key, transmitter, spec.address, marks));
                 interests.extend(ftp::of_server(ports, &service.key, transmitter, spec.address));
             }
         }
@@ -47,7 +48,8 @@ impl Table {
     }
 }
 
-/// What has to be steered for a service.
+/// What has to be steered for a service that is named by an address; see
+/// [`Table::marked`](Table::marked) for those that are named by a mark.
 pub(super) fn of_service(service: &ServiceKey) -> Option<Interest> {
     match *service {
         ServiceKey::Address { protocol, address } => {
@@ -62,22 +64,25 @@ pub(super) fn of_server(
     service: &ServiceKey,
     transmitter: Transmitter,
     server: SocketAddr,
-) -> Option<Interest> {
-    let ServiceKey::Address { protocol, address } = *service else {
-        return None;
-    };
-    match transmitter {
-        Transmitter::Nat => {
+    marks: &Marks,
+) -> Vec<Interest> {
+    match (transmitter, *service) {
+        (Transmitter::Nat, ServiceKey::Address { protocol, address }) => {
             // Servers of a service for every port are spoken to on the port that the client chose.
             let port = if address.port() == 0 { 0 } else { server.port() };
-            Some(Interest::NatServer(protocol.number(), SocketAddr::new(server.ip(), port)))
+            vec![Interest::NatServer(protocol.number(), SocketAddr::new(server.ip(), port))]
         }
-        Transmitter::Tunnel(Tunnel::Gue { port, .. }) => {
-            Some(Interest::GueServer(SocketAddr::new(server.ip(), port)))
+        (Transmitter::Nat, ServiceKey::Fwmark { fwmark, .. }) => {
+            // So are those of a persistent mark, and whether it is one may change.
+            let server = SocketAddr::new(server.ip(), 0);
+            marks.protocols(fwmark).map(|protocol| Interest::NatServer(protocol, server)).collect()
         }
-        Transmitter::Tunnel(Tunnel::Ipip | Tunnel::Gre { .. }) => {
-            Some(Interest::TunnelServer(server.ip()))
+        (Transmitter::Tunnel(Tunnel::Gue { port, .. }), _) => {
+            vec![Interest::GueServer(SocketAddr::new(server.ip(), port))]
         }
-        Transmitter::Direct | Transmitter::Local => None,
+        (Transmitter::Tunnel(Tunnel::Ipip | Tunnel::Gre { .. }), _) => {
+            vec![Interest::TunnelServer(server.ip())]
+        }
+        (Transmitter::Direct | Transmitter::Local, _) => Vec::new(),
     }
 }

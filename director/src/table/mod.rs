@@ -10,6 +10,7 @@ mod declare;
 mod extras;
 mod ftp;
 mod interests;
+mod marks;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -30,7 +31,10 @@ use crate::control::api::{Forwarding, ServiceKey};
 use crate::dispatch::Shared;
 use crate::dispatch::service::{Service, Services};
 use crate::dispatch::settings::Setting;
+use crate::fwmark::Rule;
+use crate::steer::MarkedSet;
 pub use interests::Interest;
+use marks::Marks;
 use trash::Trash;
 
 /// Tells whether an address is the director's own.
@@ -56,8 +60,11 @@ struct State {
     trash: Trash,
     /// Whether servers have been removed since connections were last looked through for it.
     orphaned: bool,
+    /// The rules that set firewall marks.
+    marks: Marks,
     /// What the configuration file said last.
     declared: HashMap<ServiceKey, DeclaredService>,
+    declared_marks: Vec<Rule>,
 }
 
 impl Table {
@@ -95,7 +102,7 @@ impl Table {
 
     /// Shows workers the services as they now are.
     fn publish(&self, state: &State) {
-        let mut services = Services::default();
+        let mut services = Services::classified_by(state.marks.classifier());
         for service in &state.services {
             services.insert(service.clone());
             if self.shared.settings.is_on(Setting::NatIcmpSend) {
@@ -126,6 +133,16 @@ impl Table {
         addresses
     }
 
+    /// The rules that set firewall marks, in the order in which they were written.
+    pub fn marks(&self) -> Vec<Rule> {
+        self.lock().marks.rules().to_vec()
+    }
+
+    /// Which packets the steering program has to take for their firewall mark.
+    pub fn marked(&self) -> MarkedSet {
+        self.lock().marked()
+    }
+
     /// VIPs of all services, each once.
     pub fn vips(&self) -> Vec<IpAddr> {
         let state = self.lock();
@@ -149,7 +166,9 @@ impl Table {
     pub fn sweep(&self, now: Duration) {
         self.shared.review_defence();
         self.shared.drop_entries(now);
-        if self.lock().trash.sweep(now) {
+        let mut state = self.lock();
+        let busy = state.busy_marks();
+        if state.trash.sweep(now) | state.marks.sweep(&busy) {
             self.changed.notify_one();
         }
     }

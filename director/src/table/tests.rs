@@ -191,13 +191,13 @@ fn weights(table: &Table) -> Vec<(String, i32)> {
 fn a_reload_does_not_undo_what_was_done_at_run_time() {
     let table = table();
     let (one, two) = (server("10.77.0.11:80"), server("10.77.0.12:80"));
-    table.declare(&declared(&[one.clone(), two.clone()]), NOW).unwrap();
+    table.declare(&declared(&[one.clone(), two.clone()]), &[], NOW).unwrap();
     // A checker has quiesced a server; an operator has added one.
     let quiesced = ServerSpec { weight: 0, ..one.clone() };
     done(&table, Command::EditServer { service: key(), server: quiesced });
     done(&table, Command::AddServer { service: key(), server: server("10.77.0.13:80") });
     let heavier = ServerSpec { weight: 5, ..two };
-    let changes = table.declare(&declared(&[one, heavier]), NOW).unwrap();
+    let changes = table.declare(&declared(&[one, heavier]), &[], NOW).unwrap();
     assert_eq!((changes.made, changes.refused.len()), (1, 0));
     let expected = [("10.77.0.13:80", 1), ("10.77.0.12:80", 5), ("10.77.0.11:80", 0)];
     assert_eq!(weights(&table), expected.map(|(address, weight)| (address.to_owned(), weight)));
@@ -207,10 +207,10 @@ fn a_reload_does_not_undo_what_was_done_at_run_time() {
 fn a_reload_removes_what_the_file_no_longer_has() {
     let table = table();
     let (one, two) = (server("10.77.0.11:80"), server("10.77.0.12:80"));
-    table.declare(&declared(&[one.clone(), two]), NOW).unwrap();
-    table.declare(&declared(&[one]), NOW).unwrap();
+    table.declare(&declared(&[one.clone(), two]), &[], NOW).unwrap();
+    table.declare(&declared(&[one]), &[], NOW).unwrap();
     assert_eq!(weights(&table), [("10.77.0.11:80".to_owned(), 1)]);
-    table.declare(&[], NOW).unwrap();
+    table.declare(&[], &[], NOW).unwrap();
     assert!(table.service_views().is_empty());
     assert!(table.published().load().find(6, "192.0.2.10".parse().unwrap(), 80).is_none());
 }
@@ -218,10 +218,10 @@ fn a_reload_removes_what_the_file_no_longer_has() {
 #[test]
 fn a_file_with_one_impossible_service_changes_nothing() {
     let table = table();
-    table.declare(&declared(&[server("10.77.0.11:80")]), NOW).unwrap();
+    table.declare(&declared(&[server("10.77.0.11:80")]), &[], NOW).unwrap();
     let mut bad = declared(&[server("10.77.0.12:80")]);
     bad[0].service.scheduler = "fastest".into();
-    table.declare(&bad, NOW).unwrap_err();
+    table.declare(&bad, &[], NOW).unwrap_err();
     assert_eq!(weights(&table), [("10.77.0.11:80".to_owned(), 1)]);
 }
 
@@ -249,8 +249,8 @@ fn a_command_during_a_reload_waits_its_turn_and_is_published_at_once() {
     let servers: Vec<_> =
         (1..100).map(|last| server(&format!("10.77.0.{}:80", last + 1))).collect();
     for _ in 0..200 {
-        table.declare(&declared(&servers), NOW).unwrap();
-        table.declare(&declared(&servers[..1]), NOW).unwrap();
+        table.declare(&declared(&servers), &[], NOW).unwrap();
+        table.declare(&declared(&servers[..1]), &[], NOW).unwrap();
         let views = table.service_views();
         let ours = views.iter().find(|view| view.spec.key == key()).unwrap();
         assert_eq!(ours.servers.len(), 1);

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::ftp;
 use super::interests::{Interest, of_server, of_service};
+use super::marks::Marks;
 use crate::control::api::ServiceKey;
 use crate::dispatch::ftp::Ports;
 use crate::dispatch::service::{Member, RealServer, Service};
@@ -95,8 +96,17 @@ impl Trash {
         changed
     }
 
+    /// Services, by name, of which removed servers still have connections.
+    pub(super) fn busy_services(&self) -> impl Iterator<Item = ServiceKey> + '_ {
+        self.removed.iter().filter(|removed| removed.busy).map(|removed| removed.service.key)
+    }
+
     /// What must still be steered to us.
-    pub(super) fn interests<'a>(&'a self, ports: &'a Ports) -> impl Iterator<Item = Interest> + 'a {
+    pub(super) fn interests<'a>(
+        &'a self,
+        ports: &'a Ports,
+        marks: &'a Marks,
+    ) -> impl Iterator<Item = Interest> + 'a {
         let services = self.removed.iter().filter(|removed| removed.busy).flat_map(|removed| {
             let data = ftp::of_service(&removed.service);
             of_service(&removed.service.key).into_iter().chain(data)
@@ -111,7 +121,7 @@ impl Trash {
             .map(|former| (&former.service, former.transmitter, former.server.address()));
         services.chain(removed.chain(former).flat_map(|(service, transmitter, server)| {
             let data = ftp::of_server(ports, service, transmitter, server);
-            of_server(service, transmitter, server).into_iter().chain(data)
+            of_server(service, transmitter, server, marks).into_iter().chain(data)
         }))
     }
 }

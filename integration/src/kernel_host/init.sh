@@ -14,7 +14,8 @@ release=$(uname -r)
 mkdir -p /run/root/lib/modules
 ln -s "/usr/lib/uml/modules/$release" "/run/root/lib/modules/$release"
 modprobe -d /run/root -a ip_vs ip_vs_rr ip_vs_wrr ip_vs_lc ip_vs_wlc ip_vs_lblc ip_vs_lblcr \
-    ip_vs_dh ip_vs_sh ip_vs_sed ip_vs_nq ip_vs_fo ip_vs_ovf ip_vs_mh ip_vs_ftp ip_vs_pe_sip ipip
+    ip_vs_dh ip_vs_sh ip_vs_sed ip_vs_nq ip_vs_fo ip_vs_ovf ip_vs_mh ip_vs_ftp ip_vs_pe_sip ipip \
+    iptable_mangle ip6table_mangle xt_mark xt_multiport xt_tcpudp
 loaded=$?
 ip link set lo up
 ip link set vec0 up

@@ -40,12 +40,13 @@ const OFFLOADS: [Offload; 4] = [
 /// Whether kernel IPVS can be run here: the error says which package is missing.
 ///
 /// # Errors
-/// When `user-mode-linux`, `ipvsadm`, `kmod` or `iproute2` is not installed.
+/// When `user-mode-linux`, `ipvsadm`, `kmod`, `iptables` or `iproute2` is not installed.
 pub fn supported() -> Result<()> {
     let programs = [
         (&[PROGRAM][..], "user-mode-linux"),
         (&["/usr/sbin/ipvsadm", "/sbin/ipvsadm"], "ipvsadm"),
         (&["/usr/sbin/modprobe", "/sbin/modprobe"], "kmod"),
+        (&["/usr/sbin/iptables-legacy", "/sbin/iptables-legacy"], "iptables"),
         (&["/usr/bin/ip", "/bin/ip", "/usr/sbin/ip", "/sbin/ip"], "iproute2"),
     ];
     for (places, package) in programs {

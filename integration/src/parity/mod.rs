@@ -26,6 +26,7 @@ mod compare;
 mod errors;
 mod frames;
 mod listing;
+mod marks;
 mod pieces;
 mod place;
 mod report;

@@ -60,6 +60,10 @@ impl Run<'_> {
                 self.report.transcript.push(format!("{name} = {value}"));
                 self.stage.set(name, *value)?;
             }
+            Step::Marks(rules) => {
+                self.stage.marks(rules)?;
+                self.report.transcript.push(format!("{} rules for marks", rules.len()));
+            }
             Step::Send(packets) => self.send(packets)?,
             Step::Show(arguments) => self.show(arguments)?,
             Step::Wait(time) => {

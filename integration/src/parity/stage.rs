@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use director::control::operations::Command;
+use director::fwmark::Rule;
 use netio::ethtool::Offload;
 
+use super::marks;
 use super::place;
 use super::world::World;
 use crate::kernel_host::{Answer, KernelHost};
@@ -130,6 +132,15 @@ impl Stage {
         let file = self.lab.logs().join(format!("rules-{}", self.files));
         std::fs::write(&file, rules.join("\n") + "\n")?;
         Ok([theirs, self.our_ipvsadm(&format!("\"$0\" -R < {}", file.display()))?])
+    }
+
+    /// Rules for firewall marks to both.
+    pub(super) fn marks(&mut self, rules: &[Rule]) -> Result<()> {
+        for command in marks::iptables(rules) {
+            self.kernel.must(&command)?;
+        }
+        self.ours.client()?.apply(&[Command::SetMarks { marks: rules.to_vec() }])?;
+        Ok(())
     }
 
     /// Runs a line of shell in which `$0` is our `ipvsadm`.

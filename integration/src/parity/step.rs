@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::chunks::Chunks;
+use director::fwmark::Rule;
 
 /// What happens, in order, on both sides.
 #[derive(Clone, Debug)]
@@ -29,6 +30,8 @@ pub enum Step {
     Restore(Vec<String>),
     /// A setting of IPVS, `net.ipv4.vs.NAME` of the kernel, gets a value.
     Setting(&'static str, u32),
+    /// These rules set firewall marks from now on, and no others.
+    Marks(Vec<Rule>),
     /// Packets, one after the other. All that comes out is compared.
     Send(Vec<Packet>),
     /// A listing, with its arguments: `-L -n --stats`. Compared line by line.

@@ -6,8 +6,10 @@
 mod by_address;
 mod by_load;
 mod exceptions;
+mod fwmark;
 mod kernel_host;
 mod packets;
+mod persistence;
 mod sctp;
 mod settings;
 mod states;
@@ -57,10 +59,12 @@ fn every_scenario_is_tested_quick() {
         by_address::SCENARIOS,
         by_load::SCENARIOS,
         exceptions::SCENARIOS,
+        fwmark::SCENARIOS,
         packets::SCENARIOS,
-        states::SCENARIOS,
+        persistence::SCENARIOS,
         sctp::SCENARIOS,
         settings::SCENARIOS,
+        states::SCENARIOS,
     ]
     .concat();
     tested.sort_unstable();

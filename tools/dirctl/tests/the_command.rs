@@ -36,6 +36,10 @@ impl Operations for Worried {
         Timeouts { tcp: 900, tcp_fin: 120, udp: 300 }
     }
 
+    fn marks(&self) -> Vec<director::fwmark::Rule> {
+        Vec::new()
+    }
+
     fn connections(&self, _: usize) -> Option<Vec<ConnectionView>> {
         None
     }

@@ -25,10 +25,11 @@ pub(crate) const LAB: [Needed; 9] = [
 ];
 
 /// What the parity suite runs: a Linux kernel as a program, and what is started in it.
-pub(crate) const PARITY: [Needed; 4] = [
+pub(crate) const PARITY: [Needed; 5] = [
     ("linux.uml", "user-mode-linux"),
     ("ipvsadm", "ipvsadm"),
     ("modprobe", "kmod"),
+    ("iptables-legacy", "iptables"),
     ("ip", "iproute2"),
 ];
 

@@ -46,9 +46,56 @@ fn a_file_with_interfaces_only_has_the_documented_defaults() {
             ftp_ports: Ports::new(&[21]),
             settings: BTreeMap::new(),
             max_connections: 1_048_576,
+            marks: Vec::new(),
             services: Vec::new(),
         }
     );
+}
+
+#[test]
+fn marks_and_the_services_that_are_named_by_them() {
+    let config = right(
+        r#"
+        interfaces = ["eth0"]
+        [[mark]]
+        mark = 7
+        protocol = "tcp"
+        source = "198.51.100.0/24"
+        destination = "203.0.113.7"
+        ports = [80, 443, "8000-8099"]
+        source_ports = ["1024-65535"]
+        [[mark]]
+        mark = 4294967295
+        protocol = "any"
+        destination = "2001:db8::/32"
+        [[service]]
+        fwmark = 7
+        persistence = { timeout = "5m", prefix = 24 }
+            [[service.server]]
+            address = "10.0.0.11"
+            forwarding = "nat"
+        [[service]]
+        fwmark = 7
+        family = "ipv6"
+            [[service.server]]
+            address = "[2001:db8:1::11]:80"
+            forwarding = "nat"
+    "#,
+    );
+    let json: Vec<_> =
+        config.marks.iter().map(|rule| serde_json::to_string(rule).unwrap()).collect();
+    assert_eq!(
+        json,
+        [
+            r#"{"mark":7,"protocol":"tcp","source":"198.51.100.0/24","destination":"203.0.113.7/32","ports":["80","443","8000-8099"],"source_ports":["1024-65535"]}"#,
+            r#"{"mark":4294967295,"destination":"2001:db8::/32"}"#,
+        ]
+    );
+    let keys: Vec<_> = config.services.iter().map(|declared| declared.service.key).collect();
+    let key = |ipv6| ServiceKey::Fwmark { fwmark: 7, ipv6 };
+    assert_eq!(keys, [key(false), key(true)]);
+    assert_eq!(config.services[0].servers[0].address.to_string(), "10.0.0.11:0");
+    assert_eq!(config.services[1].servers[0].address.to_string(), "[2001:db8:1::11]:80");
 }
 
 #[test]
@@ -187,8 +234,9 @@ fn servers_take_port_and_forwarding_from_their_service_unless_they_have_their_ow
 
 #[test]
 fn every_key_stands_in_the_documentation() {
-    use crate::config::{server, service, settings};
+    use crate::config::{mark, server, service, settings};
     let keys = [
+        mark::KEYS,
         settings::KEYS,
         settings::TIMEOUTS,
         service::KEYS,

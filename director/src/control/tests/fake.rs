@@ -11,6 +11,7 @@ use crate::control::api::*;
 use crate::control::operations::{Command, Operations};
 use crate::control::server::{self, Limits};
 use crate::control::socket;
+use crate::fwmark::Rule;
 
 /// Services by key only, and as many connections as asked for.
 #[derive(Default)]
@@ -81,6 +82,10 @@ impl Operations for Fake {
 
     fn timeouts(&self) -> Timeouts {
         Timeouts { tcp: 900, tcp_fin: 120, udp: 300 }
+    }
+
+    fn marks(&self) -> Vec<Rule> {
+        Vec::new()
     }
 
     fn connections(&self, shard: usize) -> Option<Vec<ConnectionView>> {

@@ -6,6 +6,7 @@ mod failure;
 mod forwarding_methods;
 mod ftp;
 mod ftp_services;
+mod fwmark;
 mod lifetime;
 mod one_packet;
 mod persistence;

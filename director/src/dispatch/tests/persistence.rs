@@ -68,6 +68,39 @@ fn a_template_outlives_its_time_while_its_connections_live() {
 }
 
 #[test]
+fn a_template_that_has_waited_for_its_connections_lives_a_minute_at_a_time_from_then_on() {
+    let mut bed = persistent(key(Protocol::Tcp, VIP), 32);
+    let expires = |bed: &Bed| {
+        let shards = (0..).map_while(|shard| bed.table.connection_views(shard, bed.now));
+        shards.flatten().find(|view| view.client.port() == 0).unwrap().expires
+    };
+    bed.establish("198.51.100.7:4000", VIP);
+    assert_eq!(expires(&bed), 300);
+    bed.wait(Duration::from_secs(310));
+    let _ = bed.tcp("198.51.100.7:4001", VIP, SYN);
+    assert_eq!(expires(&bed), 60);
+}
+
+#[test]
+fn a_template_is_assured_by_an_established_connection_or_an_answer_over_udp() {
+    let states = |bed: &Bed| {
+        let shards = (0..).map_while(|shard| bed.table.connection_views(shard, bed.now));
+        shards.flatten().find(|view| view.client.port() == 0).unwrap().state
+    };
+    let mut bed = persistent(key(Protocol::Tcp, VIP), 32);
+    let server = bed.tcp("198.51.100.7:4000", VIP, SYN).destination().to_string();
+    let _ = bed.tcp(&server, "198.51.100.7:4000", SYN_ACK);
+    assert_eq!(states(&bed), "NONE");
+    let _ = bed.tcp("198.51.100.7:4000", VIP, ACK);
+    assert_eq!(states(&bed), "ASSURED");
+    let mut bed = persistent(key(Protocol::Udp, VIP), 32);
+    let server = bed.udp("198.51.100.7:4000", VIP).destination().to_string();
+    assert_eq!(states(&bed), "NONE");
+    let _ = bed.udp(&server, "198.51.100.7:4000");
+    assert_eq!(states(&bed), "ASSURED");
+}
+
+#[test]
 fn a_service_for_every_port_keeps_the_port_the_client_asked_for() {
     let any = key(Protocol::Tcp, "192.0.2.10:0");
     let bed = Bed::new();

@@ -4,10 +4,11 @@ use std::fmt;
 
 use anyhow::{Result, bail};
 use netio::Pool;
-use netio::bpf::{Link, Map, ProgramType, XdpMode};
+use netio::bpf::XdpMode;
 use netio::{Bind, XskOptions, XskPort};
 
 use super::Card;
+use super::attachment::Attachment;
 use crate::config::Config;
 use crate::steer::{Mark, Steering};
 
@@ -63,21 +64,18 @@ impl Step {
         }
     }
 
-    /// Attaches the steering program to a card; returns it with the map for its sockets.
+    /// Attaches the steering program to a card.
     pub(super) fn attach(
         self,
         steering: &Steering,
         card: &Card,
         mark: Option<Mark>,
-    ) -> Result<(Link, Map)> {
+    ) -> Result<Attachment> {
         let mode = match self {
             Step::Generic => XdpMode::Generic,
             _ => XdpMode::Native,
         };
-        let map = Map::of_sockets("steer_sockets", card.queues)?;
-        let program = steering.load(ProgramType::Xdp, &map, mark)?;
-        let link = Link::attach_xdp(&program, card.index, mode)?;
-        Ok((link, map))
+        Attachment::steering(steering, card, mode, mark)
     }
 
     /// Opens the socket of one queue.

@@ -4,6 +4,7 @@
 //! all interfaces, because the sockets of a worker share one packet memory. One log line says
 //! which way was taken and why not a better one.
 
+mod attachment;
 mod bench;
 mod ladder;
 
@@ -13,15 +14,15 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use arc_swap::ArcSwap;
-use netio::bpf::Link;
 use netio::interface;
 use netio::{PacketOptions, PacketPort};
 use netio::{Pool, Port};
 
 use crate::config::{Config, Io};
 use crate::control::api::PortView;
-use crate::steer::{DEFAULT_CAPACITY, KeySet, Mark, Steering};
+use crate::steer::{DEFAULT_CAPACITY, KeySet, Mark, MarkedSet, Steering};
 use crate::table::Interest;
+use attachment::Attachment;
 pub(super) use bench::Bench;
 use ladder::{Refusals, Step};
 
@@ -42,7 +43,7 @@ pub(super) struct Opened {
     /// One line: which way, and why not a better one.
     pub(super) summary: String,
     steering: Steering,
-    links: Vec<Link>,
+    attachments: Vec<Attachment>,
     benches: Vec<Bench>,
     views: Vec<PortView>,
     /// What is steered to us, for AF_PACKET ports.
@@ -108,7 +109,7 @@ fn attempt(step: Step, config: &Config, cards: &[Card]) -> Result<Opened> {
     let mut opened = Opened {
         summary: String::new(),
         steering,
-        links: Vec::new(),
+        attachments: Vec::new(),
         benches: Vec::new(),
         views: Vec::new(),
         keys,
@@ -134,20 +135,20 @@ impl Opened {
         let fewest = cards.iter().map(|card| card.queues).min().unwrap_or(1);
         let workers = workers(config, fewest);
         let mark = step.sees_injected().then(Mark::random);
-        let mut sockets = Vec::new();
         for card in cards {
-            let (link, map) = step.attach(&self.steering, card, mark)?;
-            self.links.push(link);
-            sockets.push(map);
+            self.attachments.push(step.attach(&self.steering, card, mark)?);
         }
         for worker in 0..workers {
             let mut bench = Bench::new(config, cards, workers, chunk)?;
-            for (card, map) in cards.iter().zip(&sockets) {
+            for (number, card) in cards.iter().enumerate() {
                 for queue in (worker..card.queues).step_by(workers as usize) {
                     let port = step.open_socket(&mut bench.pool, config, card, queue)?;
                     let fd: BorrowedFd<'_> = port.fd();
-                    map.set_socket(queue, fd)
-                        .with_context(|| format!("{} queue {queue}", card.name))?;
+                    if let Some(sockets) = self.attachments[number].sockets() {
+                        sockets
+                            .set_socket(queue, fd)
+                            .with_context(|| format!("{} queue {queue}", card.name))?;
+                    }
                     bench.add(card, Box::new(port), mark, None)?;
                     self.view(card, queue, worker, step);
                 }
@@ -162,11 +163,7 @@ impl Opened {
         let workers = workers(config, u32::MAX);
         let mark = Mark::random();
         for card in cards {
-            let guard = self.steering.load_guard(Some(mark))?;
-            let link = Link::attach_tcx_ingress(&guard, card.index).context(
-                "AF_PACKET needs a tcx program that keeps the kernel from answering too",
-            )?;
-            self.links.push(link);
+            self.attachments.push(Attachment::guard(&self.steering, card, mark)?);
         }
         for worker in 0..workers {
             let mut bench = Bench::new(config, cards, workers, chunk)?;
@@ -207,9 +204,10 @@ impl Opened {
         self.views.clone()
     }
 
-    /// Steers exactly what these interests say to us.
-    pub(super) fn steer(&mut self, interests: &[Interest]) -> Result<()> {
+    /// Steers exactly what these interests and marks say to us.
+    pub(super) fn steer(&mut self, interests: &[Interest], marked: MarkedSet) -> Result<()> {
         let mut keys = KeySet::new();
+        keys.set_marked(marked);
         for interest in interests {
             match *interest {
                 Interest::Service(protocol, address) => {
@@ -230,7 +228,10 @@ impl Opened {
         // A packet must not be dropped by the guard before we take it, nor the other way round
         // for longer than this takes; a retransmission covers it.
         self.keys.store(Arc::new(keys.clone()));
-        let synced = self.steering.sync(&keys);
+        let synced = match self.steering.sync(&keys) {
+            Ok(()) => self.exchange_programs(keys.marked()),
+            Err(error) => Err(error.into()),
+        };
         if synced.is_err() {
             // What the guard takes from the kernel, and nothing else, is ours.
             self.keys.store(Arc::new(self.steering.present().clone()));
@@ -238,9 +239,23 @@ impl Opened {
         synced.context("steering does not follow the services")
     }
 
+    /// Has the programs know these rules of firewall marks.
+    fn exchange_programs(&mut self, marked: &MarkedSet) -> Result<()> {
+        if self.steering.present().marked() == marked {
+            return Ok(());
+        }
+        let before = self.steering.set_marked(marked.clone());
+        let steering = &self.steering;
+        let outcome = self.attachments.iter_mut().try_for_each(|program| program.reload(steering));
+        if outcome.is_err() {
+            self.steering.set_marked(before);
+        }
+        outcome
+    }
+
     /// Takes the programs off the interfaces: the kernel has its traffic back.
     pub(super) fn detach(&mut self) {
-        self.links.clear();
+        self.attachments.clear();
     }
 }
 

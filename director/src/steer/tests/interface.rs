@@ -163,7 +163,7 @@ fn on_host(test: impl FnOnce(&Host, &Steering, &Map) + Send + 'static) {
 
 /// Steering that drops what it takes.
 fn dropping(table: &Steering, sockets: &Map, mark: Option<Mark>) -> Program {
-    let insns = steering(table.map(), sockets, mark, xdp::DROP);
+    let insns = steering(table.map(), table.present().marked(), sockets, mark, xdp::DROP);
     Program::load(ProgramType::Xdp, "steering", &insns).expect("loaded")
 }
 

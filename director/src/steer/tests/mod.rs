@@ -5,6 +5,7 @@
 mod cases;
 mod frames;
 mod interface;
+mod marked;
 mod property;
 mod table;
 
@@ -53,9 +54,10 @@ impl Programs {
             table => table.expect("a map"),
         };
         table.sync(keys).expect("room for all keys");
+        table.set_marked(keys.marked().clone());
         let sockets = Map::of_sockets("no_sockets", 1).expect("a map of sockets");
         // Without a socket a hit is "aborted", which no other way through the program yields.
-        let insns = steering(table.map(), &sockets, mark, xdp::ABORTED);
+        let insns = steering(table.map(), keys.marked(), &sockets, mark, xdp::ABORTED);
         let load = |kind, insns: &_| match Program::load(kind, "test", insns) {
             Err(LoadError::NotPermitted { .. }) => {
                 eprintln!("skipped: needs CAP_PERFMON as well to load eBPF programs");
@@ -66,7 +68,7 @@ impl Programs {
         };
         Some(Programs {
             steering: load(ProgramType::Xdp, &insns)?,
-            guard: load(ProgramType::SchedCls, &guard(table.map(), mark))?,
+            guard: load(ProgramType::SchedCls, &guard(table.map(), keys.marked(), mark))?,
             table,
         })
     }

@@ -104,7 +104,7 @@ fn error(v6: bool) -> impl Strategy<Value = Vec<u8>> {
 
 /// A frame, perhaps tagged, perhaps cut, perhaps with bytes changed; and whether it was to be an
 /// ICMP error.
-fn frames() -> impl Strategy<Value = (bool, Vec<u8>)> {
+pub(super) fn frames() -> impl Strategy<Value = (bool, Vec<u8>)> {
     let plain = prop_oneof![packet(false, false), packet(true, false)];
     let error = prop_oneof![error(false), error(true)];
     let packet = prop_oneof![

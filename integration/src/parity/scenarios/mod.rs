@@ -3,9 +3,11 @@
 mod clients;
 mod errors;
 mod fragments;
+mod fwmark;
 mod hashing;
 mod icmp_settings;
 mod packets;
+mod persistence;
 mod rules;
 mod schedulers;
 mod sctp;
@@ -30,6 +32,8 @@ pub fn all() -> Vec<Scenario> {
         sctp_states::all(),
         settings::all(),
         icmp_settings::all(),
+        persistence::all(),
+        fwmark::all(),
     ]
     .concat()
 }

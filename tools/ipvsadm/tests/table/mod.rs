@@ -87,6 +87,7 @@ impl Operations for Table {
                 find(&mut services, &service)?;
             }
             Command::Zero { service: None } => {}
+            Command::SetMarks { .. } => return refuse(RefusalKind::Unsupported),
             Command::SetTimeouts { timeouts } => {
                 let mut now = self.timeouts.lock().unwrap();
                 let pick = |new, old| if new == 0 { old } else { new };
@@ -110,6 +111,10 @@ impl Operations for Table {
 
     fn timeouts(&self) -> Timeouts {
         *self.timeouts.lock().unwrap()
+    }
+
+    fn marks(&self) -> Vec<director::fwmark::Rule> {
+        Vec::new()
     }
 
     fn connections(&self, shard: usize) -> Option<Vec<ConnectionView>> {

@@ -105,3 +105,12 @@ fn saved_rules_are_as_in_the_reference_and_read_back_as_what_they_were() {
         }
     }
 }
+
+/// As a negative number, which is what ipvsadm makes of it, it could not be restored.
+#[test]
+fn a_large_mark_is_saved_as_the_number_that_it_is() {
+    let mut service = example().remove(0);
+    service.spec.key = ServiceKey::Fwmark { fwmark: u32::MAX, ipv6: false };
+    let text = rules::rules(&[service], &Names::default());
+    assert_eq!(text.lines().next(), Some("-A -f 4294967295 -s wlc"));
+}
