@@ -130,9 +130,6 @@ fn key(fields: &Fields<'_>, report: &mut Report<'_>) -> Option<ServiceKey> {
         return None;
     };
     let (protocol, address) = address::listen(&listen, report)?;
-    if protocol == Protocol::Sctp {
-        listen.wrong("SCTP services come with a later version", "listen on /tcp or /udp", report);
-    }
     Some(ServiceKey::Address { protocol, address })
 }
 
@@ -191,12 +188,6 @@ fn one_packet(fields: &Fields<'_>, key: Option<ServiceKey>, report: &mut Report<
         field.wrong(
             "scheduling each packet by itself is for UDP only",
             "remove one_packet, or listen on /udp",
-            report,
-        );
-    } else if one_packet {
-        field.wrong(
-            "scheduling each packet by itself comes with a later version",
-            "remove one_packet; the datagrams of one client port then go to one server",
             report,
         );
     }

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::service::{RealServer, Service};
+use super::signal::Signal;
 use super::state::{State, Timeouts};
-use super::tcp::{self, Direction};
+use super::tcp::Direction;
 use super::transmitter::Transmitter;
 
 /// An address and a port, host order.
@@ -147,26 +148,20 @@ impl Connection {
     }
 
     /// A packet from the client: state, timer and counters move. `bytes` is the length of the IP
-    /// packet; `flags` are TCP's.
-    pub fn incoming(&mut self, flags: u8, bytes: usize, now: Duration, timeouts: &Timeouts) {
+    /// packet.
+    pub fn incoming(&mut self, signal: Signal, bytes: usize, now: Duration, timeouts: &Timeouts) {
         let direction = if self.no_output { Direction::InputOnly } else { Direction::Input };
-        self.advance(direction, flags, now, timeouts);
+        self.advance(direction, signal, now, timeouts);
         self.service.traffic.incoming(bytes);
         self.server.traffic.incoming(bytes);
     }
 
     /// A packet from the server.
-    pub fn outgoing(&mut self, flags: u8, bytes: usize, now: Duration, timeouts: &Timeouts) {
+    pub fn outgoing(&mut self, signal: Signal, bytes: usize, now: Duration, timeouts: &Timeouts) {
         self.no_output = false;
-        self.advance(Direction::Output, flags, now, timeouts);
+        self.advance(Direction::Output, signal, now, timeouts);
         self.service.traffic.outgoing(bytes);
         self.server.traffic.outgoing(bytes);
-    }
-
-    /// A later fragment: counted, and it keeps the connection alive.
-    pub fn continued(&mut self, bytes: usize, incoming: bool, now: Duration, timeouts: &Timeouts) {
-        self.expires = now + self.service.policy.timeout(self.state, timeouts);
-        self.counted(bytes, incoming);
     }
 
     /// A packet about the connection (an ICMP error): counted, and nothing else.
@@ -180,18 +175,21 @@ impl Connection {
         }
     }
 
-    /// Whether a new SYN from the same client port starts a new connection in place of this one:
-    /// `conn_reuse_mode=1` of the kernel.
+    /// Whether a packet that opens, from the same client port, starts a new connection in place of
+    /// this one: `conn_reuse_mode=1` of the kernel.
     pub fn may_be_reused(&self) -> bool {
         // A connection under a template's control is never rescheduled.
-        self.control.is_none() && matches!(self.state, State::TimeWait | State::Close)
+        self.control.is_none() && self.state.may_be_reused()
     }
 
-    fn advance(&mut self, direction: Direction, flags: u8, now: Duration, timeouts: &Timeouts) {
-        self.state = match self.tuple.protocol {
-            6 => tcp::next(direction, self.state, flags),
-            _ => State::Udp,
-        };
+    fn advance(
+        &mut self,
+        direction: Direction,
+        signal: Signal,
+        now: Duration,
+        timeouts: &Timeouts,
+    ) {
+        self.state = signal.next(direction, self.state);
         let active = self.state.is_active();
         if active != self.active {
             self.active = active;
@@ -199,7 +197,7 @@ impl Connection {
         }
         self.expires = now + self.service.policy.timeout(self.state, timeouts);
         if let Some(control) = &self.control
-            && (self.state == State::Established || direction == Direction::Output)
+            && (self.state.is_established() || direction == Direction::Output)
         {
             control.assured.store(true, Relaxed);
         }

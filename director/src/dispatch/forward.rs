@@ -6,7 +6,7 @@ use std::time::Duration;
 use forwarding::checksum::{self, Partial};
 use forwarding::icmp::Error;
 use forwarding::tunnel::{Encapsulation, Outer};
-use forwarding::{Family, Headers, Packet, direct, icmp, mss, nat};
+use forwarding::{Family, Fragment, Headers, Packet, direct, icmp, mss, nat};
 
 use super::connections::Way;
 use super::transmitter::{Transmitter, encapsulation};
@@ -46,6 +46,15 @@ impl Target {
         };
         Ok(Onward { method, destination, tunnel })
     }
+
+    /// Whether the packet would leave with a wrong checksum: SCTP's covers the ports and can only be
+    /// computed anew, but the rest of a fragmented packet is not here.
+    fn breaks_checksum(&self, headers: &Headers) -> bool {
+        headers.is_sctp()
+            && headers.fragment != Fragment::Whole
+            && self.transmitter == Transmitter::Nat
+            && self.server.1 != self.virtual_endpoint.1
+    }
 }
 
 impl Dispatcher {
@@ -62,6 +71,11 @@ impl Dispatcher {
             Ok(onward) => onward,
             Err(reason) => return Verdict::Pass(reason),
         };
+        if target.breaks_checksum(&headers) {
+            return Verdict::Drop(DropReason::SctpFragment);
+        }
+        // Nobody after us could complete a CRC.
+        checksum::complete_sctp(packet.bytes_mut(), &headers);
         // Nothing that comes before the rewrite changes what the transport checksum covers.
         let partial = checksum::partial(packet.bytes(), &headers);
         let path = match self.prepare(now, routes, packet, &mut headers, &onward, partial) {

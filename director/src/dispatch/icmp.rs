@@ -13,7 +13,7 @@ use forwarding::{Headers, Packet};
 use super::connections::Way;
 use super::tunnel_errors::is_tunnels;
 use super::verdict::{DropReason, Method, PassReason, Stop, Verdict};
-use super::{Dispatcher, Routes, TCP, Target, UDP};
+use super::{Dispatcher, Routes, SCTP, TCP, Target, UDP};
 
 impl Dispatcher {
     pub(super) fn handle_icmp(
@@ -32,7 +32,7 @@ impl Dispatcher {
         {
             return verdict;
         }
-        if quote.protocol != TCP && quote.protocol != UDP {
+        if !matches!(quote.protocol, TCP | UDP | SCTP) {
             return pass;
         }
         let bytes = headers.ip_len();

@@ -9,8 +9,9 @@
 //!   v
 //! find the connection ── none ── schedule.rs: service? may it open one? ask the scheduler
 //!   │                               no service: pass up    no server: refusal.rs, tell the client
+//!   │                               one-packet scheduling: one_packet.rs
 //!   v
-//! advance its state, timer and counters (connection.rs, tcp.rs)
+//! advance its state, timer and counters (connection.rs, signal.rs, tcp.rs, sctp.rs)
 //!   v
 //! forward.rs: route, TTL, MTU, rewrite by the connection's method ──> transmit
 //! ```
@@ -23,6 +24,7 @@ pub mod counters;
 pub mod fragments;
 pub mod sctp;
 pub mod service;
+pub mod signal;
 pub mod state;
 pub mod tcp;
 pub mod traffic;
@@ -32,6 +34,7 @@ pub mod verdict;
 mod forward;
 mod icmp;
 mod limiter;
+mod one_packet;
 mod persistence;
 mod policy;
 mod refusal;
@@ -54,6 +57,7 @@ use fragments::Fragments;
 use limiter::Limiter;
 use policy::{Lost, MssLimit};
 use service::Services;
+use signal::Signal;
 use state::Timeouts;
 use transmitter::Transmitter;
 use verdict::{DropReason, PassReason, Path, Stop, Verdict};
@@ -63,6 +67,7 @@ const ICMP: u8 = 1;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMPV6: u8 = 58;
+const SCTP: u8 = 132;
 
 /// Room for an ICMP error with its quote: Ethernet, VLAN tag, 1280 bytes of IPv6.
 const REPLY_SIZE: usize = 2048;
@@ -158,7 +163,7 @@ impl Dispatcher {
             Err(Malformed::BadChecksum) => return Verdict::Drop(DropReason::BadChecksum),
         };
         match headers.protocol {
-            TCP | UDP => {}
+            TCP | UDP | SCTP => {}
             ICMP | ICMPV6 => return self.handle_icmp(now, routes, packet, headers),
             _ => return Verdict::Pass(PassReason::NoService),
         }
@@ -172,13 +177,14 @@ impl Dispatcher {
                 None => return Verdict::Pass(PassReason::Fragment),
             },
         }
-        let target = match self.follow(now, &headers) {
+        let signal = Signal::read(packet.bytes(), &headers);
+        let target = match self.follow(now, &headers, signal) {
             Followed::Known(target) => target,
             Followed::Refused(reason) => return Verdict::Drop(reason),
             Followed::Gone(tuple) => {
                 return self.refuse_gone(now, packet, &headers, &tuple).into();
             }
-            Followed::Unknown => match self.schedule(now, services, &headers) {
+            Followed::Unknown => match self.schedule(now, services, &headers, signal) {
                 Ok(target) => target,
                 Err(Stop::Drop(reason @ (DropReason::NoServer | DropReason::NoServerReset))) => {
                     return self.refuse(now, packet, &headers, reason).into();
@@ -190,11 +196,10 @@ impl Dispatcher {
     }
 
     /// Finds the packet's connection and moves it on.
-    fn follow(&self, now: Duration, headers: &Headers) -> Followed {
+    fn follow(&self, now: Duration, headers: &Headers, signal: Signal) -> Followed {
         let source = (headers.source, headers.source_port);
         let destination = (headers.destination, headers.destination_port);
         let bytes = headers.ip_len();
-        let later = matches!(headers.fragment, Fragment::Later { .. });
         let timeouts = &self.shared.timeouts;
         let found = self.shared.connections.with(
             headers.protocol,
@@ -202,30 +207,22 @@ impl Dispatcher {
             destination,
             |way, connection| {
                 if way == Way::In {
-                    let reopens = headers.protocol == TCP
-                        && !later
-                        && tcp::opens(headers.tcp_flags)
-                        && connection.may_be_reused();
+                    let reopens = signal.opens() && connection.may_be_reused();
                     if reopens || connection.expires <= now {
                         return Err((Lost::Over, connection.tuple));
                     }
                     if !connection.server.is_available() {
                         let policy = &connection.service.policy;
-                        let lost = policy.when_gone(headers.protocol, headers.tcp_flags);
+                        let lost = policy.when_gone(signal);
                         return Err((lost, connection.tuple));
                     }
                 }
-                match (later, way) {
+                match way {
+                    Way::In => connection.incoming(signal, bytes, now, timeouts),
                     // A router drops it before it is ours to translate: it neither counts nor
                     // moves the connection.
-                    (_, Way::Out) if headers.ttl <= 1 => {}
-                    (true, _) => connection.continued(bytes, way == Way::In, now, timeouts),
-                    (false, Way::In) => {
-                        connection.incoming(headers.tcp_flags, bytes, now, timeouts);
-                    }
-                    (false, Way::Out) => {
-                        connection.outgoing(headers.tcp_flags, bytes, now, timeouts);
-                    }
+                    Way::Out if headers.ttl <= 1 => {}
+                    Way::Out => connection.outgoing(signal, bytes, now, timeouts),
                 }
                 Ok(Target::of(way, connection).announcing(headers, connection))
             },

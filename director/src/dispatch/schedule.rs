@@ -8,8 +8,9 @@ use schedulers::Key;
 use super::connection::{Connection, Tuple};
 use super::connections::Way;
 use super::service::Services;
+use super::signal::Signal;
 use super::verdict::{DropReason, PassReason, Stop};
-use super::{Dispatcher, TCP, Target, tcp};
+use super::{Dispatcher, SCTP, Target, UDP};
 
 impl Dispatcher {
     /// Makes a connection for the packet. What is in `Err` is final, except that
@@ -19,14 +20,22 @@ impl Dispatcher {
         now: Duration,
         services: &Services,
         headers: &Headers,
+        signal: Signal,
     ) -> Result<Target, Stop> {
         let service = services
             .find(headers.protocol, headers.destination, headers.destination_port)
             .ok_or(Stop::Pass(PassReason::NoService))?;
-        if headers.protocol == TCP && !tcp::may_be_scheduled(headers.tcp_flags) {
+        if headers.protocol == SCTP && signal == Signal::Nothing && !headers.is_later_fragment() {
+            return Err(Stop::Drop(DropReason::NoChunk));
+        }
+        if !signal.may_be_scheduled() {
             return Err(Stop::Pass(PassReason::NoConnection));
         }
-        if self.shared.connections.is_full() {
+        let once = headers.protocol == UDP && service.is_one_packet();
+        if once && headers.is_later_fragment() {
+            return self.use_again(now, headers);
+        }
+        if !once && self.shared.connections.is_full() {
             return Err(Stop::Drop(DropReason::TableFull));
         }
         let key = Key {
@@ -50,11 +59,14 @@ impl Dispatcher {
         let connection =
             Connection::new(tuple, decision.transmitter, service.clone(), decision.server, now)
                 .controlled_by(control);
+        if once {
+            return Ok(self.use_once(now, headers, signal, connection));
+        }
         let timeouts = &self.shared.timeouts;
         self.shared
             .connections
             .insert(connection, |connection| {
-                connection.incoming(headers.tcp_flags, headers.ip_len(), now, timeouts);
+                connection.incoming(signal, headers.ip_len(), now, timeouts);
                 Target::of(Way::In, connection).announcing(headers, connection)
             })
             .ok_or(Stop::Drop(DropReason::TableFull))

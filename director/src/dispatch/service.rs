@@ -161,6 +161,8 @@ pub struct Service {
     pub policy: Policy,
     choice: Mutex<Choice>,
     spec: Mutex<ServiceSpec>,
+    /// `spec.one_packet`, for workers, who take no lock to ask.
+    one_packet: AtomicBool,
 }
 
 /// What the scheduler has decided for a new connection.
@@ -180,6 +182,7 @@ impl Service {
             traffic: Traffic::default(),
             policy: Policy::new(spec.extras.get_or_insert_default()),
             choice: Mutex::new(Choice { scheduler, loads: Vec::new(), members: Vec::new() }),
+            one_packet: AtomicBool::new(spec.one_packet),
             spec: Mutex::new(spec),
         }
     }
@@ -197,6 +200,7 @@ impl Service {
 
     /// Replaces what was asked for; the key stays, and so do extras that are not spoken of.
     pub fn set_spec(&self, spec: ServiceSpec) {
+        self.one_packet.store(spec.one_packet, Relaxed);
         let mut current = self.spec.lock().unwrap_or_else(PoisonError::into_inner);
         let extras = spec.extras.or(current.extras);
         self.policy.set(&extras.unwrap_or_default());
@@ -208,6 +212,11 @@ impl Service {
         let spec = self.spec.lock().unwrap_or_else(PoisonError::into_inner);
         let persistence = spec.persistence.as_ref()?;
         Some((Duration::from_secs(u64::from(persistence.timeout)), persistence.prefix))
+    }
+
+    /// Whether each datagram is scheduled by itself.
+    pub fn is_one_packet(&self) -> bool {
+        self.one_packet.load(Relaxed)
     }
 
     /// The port its templates carry: 0 when it serves every port.

@@ -3,12 +3,11 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
+use super::sctp::SctpState;
 use crate::control::api::Timeouts as Settable;
 
-/// State of a connection. TCP states come first, in the order of the columns of the table in
-/// [`tcp`](super::tcp).
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
 pub enum State {
     /// Just made.
     None,
@@ -34,6 +33,8 @@ pub enum State {
     SynAck,
     /// UDP has only this one.
     Udp,
+    /// SCTP has its own.
+    Sctp(SctpState),
 }
 
 impl State {
@@ -52,12 +53,32 @@ impl State {
             State::Listen => "LISTEN",
             State::SynAck => "SYNACK",
             State::Udp => "UDP",
+            State::Sctp(state) => state.name(),
         }
     }
 
     /// Whether `ActiveConn` counts it. UDP connections stay inactive, as in the kernel.
     pub fn is_active(self) -> bool {
-        matches!(self, State::Established | State::SynSent | State::SynRecv | State::SynAck)
+        match self {
+            State::Established | State::SynSent | State::SynRecv | State::SynAck => true,
+            State::Sctp(state) => state.is_active(),
+            _ => false,
+        }
+    }
+
+    /// Whether both ends have shaken hands.
+    pub fn is_established(self) -> bool {
+        matches!(self, State::Established | State::Sctp(SctpState::Established))
+    }
+
+    /// Whether a packet that opens starts a new connection in place of one in this state:
+    /// `conn_reuse_mode=1` of the kernel.
+    pub fn may_be_reused(self) -> bool {
+        match self {
+            State::TimeWait | State::Close => true,
+            State::Sctp(state) => state.may_be_reused(),
+            _ => false,
+        }
     }
 }
 
@@ -91,6 +112,7 @@ impl Timeouts {
             State::Close => 10,
             State::LastAck => 30,
             State::Udp => self.udp.load(Relaxed),
+            State::Sctp(state) => return state.timeout(),
         };
         Duration::from_secs(u64::from(seconds))
     }

@@ -83,11 +83,29 @@ pub fn next(direction: Direction, state: State, flags: u8) -> State {
     } else {
         return State::Close;
     };
-    match NEXT[direction as usize][event].get(state as usize) {
-        Some(&next) => next,
-        // A UDP state on a TCP connection: cannot be, and closing is the safe answer.
+    match column(state) {
+        Some(column) => NEXT[direction as usize][event][column],
+        // Another protocol's state on a TCP connection: cannot be, and closing is the safe answer.
         None => State::Close,
     }
+}
+
+/// The column of a state in the table.
+fn column(state: State) -> Option<usize> {
+    Some(match state {
+        State::None => 0,
+        State::Established => 1,
+        State::SynSent => 2,
+        State::SynRecv => 3,
+        State::FinWait => 4,
+        State::TimeWait => 5,
+        State::Close => 6,
+        State::CloseWait => 7,
+        State::LastAck => 8,
+        State::Listen => 9,
+        State::SynAck => 10,
+        State::Udp | State::Sctp(_) => return None,
+    })
 }
 
 #[cfg(test)]

@@ -107,6 +107,7 @@ reasons! {
         Truncated = "truncated", "A header, or the length it announces, reaches past the frame.";
         BadHeader = "bad_header", "A header field has a value that no sender may write.";
         BadChecksum = "bad_ip_checksum", "The IPv4 header checksum is wrong.";
+        NoChunk = "no_chunk", "SCTP without a chunk for a service, and no connection that it belongs to.";
         NoServer = "no_server", "The service has no server that may take a new connection; ICMP port unreachable was sent.";
         NoServerReset = "no_server_reset", "The service has no server that may take a new connection; RST was sent (`no_destination`).";
         ServerGone = "server_gone", "The connection's server has been removed; the client was told with RST or ICMP (`gone_server`).";
@@ -118,6 +119,7 @@ reasons! {
         NoNeighbour = "no_neighbour", "The next hop did not answer ARP or neighbour discovery within three seconds.";
         NoRoom = "no_room", "No headroom left in the frame for the tunnel header.";
         FamilyMismatch = "family_mismatch", "NAT or direct routing cannot reach a server of the other address family.";
+        SctpFragment = "sctp_fragment", "A fragment of SCTP whose port NAT changes: the checksum covers the port, and cannot be made anew from a part.";
         TableFull = "table_full", "The connection table is full (`max_connections`).";
         NoFrames = "no_frames", "No free frame in packet memory (`frames`).";
         IcmpUnknown = "icmp_unknown", "An ICMP error about a connection that we do not have, or malformed.";
@@ -131,7 +133,7 @@ reasons! {
     PassReason {
         NotIp = "passed_not_ip", "Neither IPv4 nor IPv6.";
         NoService = "passed_no_service", "No virtual service has this address, port and protocol.";
-        NoConnection = "passed_no_connection", "A TCP segment for a service that opens no connection and belongs to none.";
+        NoConnection = "passed_no_connection", "A TCP or SCTP packet for a service that opens no connection and belongs to none.";
         Fragment = "passed_fragment", "A later fragment whose first fragment is none of ours, or has not been seen in time.";
         Icmp = "passed_icmp", "ICMP about none of our connections.";
         Local = "passed_local", "The server is the director itself.";

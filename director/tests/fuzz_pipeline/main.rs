@@ -37,6 +37,7 @@ const LEAST: &[(&str, u64)] = &[
     ("no_server_reset", 500), ("server_gone", 500), ("resets_sent", 500), ("ttl_exceeded", 4_000), ("too_big", 500),
     ("no_route", 1_000), ("no_port", 1_000), ("no_neighbour", 3_000), ("table_full", 5_000),
     ("passed_fragment", 5_000), ("tunnel_error", 500), ("pass_failed", 20_000),
+    ("no_chunk", 500), ("sctp_fragment", 100),
 ];
 
 /// Traffic: what is sent next depends on what has come out before.

@@ -23,10 +23,11 @@ use crate::random::Random;
 pub(crate) const VIP4: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 10));
 pub(crate) const VIP6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 0x10));
 const CONNECTIONS: usize = 2500;
+const PROTOCOLS: [Protocol; 3] = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
 
 use Forwarding::{Direct, Nat, Tunnel as Tunnelled};
 
-/// Port, scheduler, method, persistent, servers: the same for TCP and UDP on both VIPs. A server
+/// Port, scheduler, method, persistent, servers: the same for every protocol on both VIPs. A server
 /// is named by the end of its address: 10.77.0.N and fd77::N, but see [`address`].
 #[rustfmt::skip]
 const SERVICES: &[(u16, &str, Forwarding, bool, &[u16])] = &[
@@ -40,14 +41,18 @@ const SERVICES: &[(u16, &str, Forwarding, bool, &[u16])] = &[
     (87, "rr",    Nat,       false, &[LOCAL]),
     (88, "mh",    Tunnelled, false, &[OTHER_FAMILY, VLAN]),
     (89, "lblcr", Nat,       false, &[VLAN, 11]),
+    (ONE_PACKET, "rr", Tunnelled, true, &[11, 12]),
 ];
 
 /// Where clients send to: services, the busy ones more often.
 pub(crate) const PORTS: &[u16] =
-    &[80, 80, 80, 80, 81, 81, 82, 82, 83, 83, 84, SILENT, 86, 87, 88, 89, 90];
+    &[80, 80, 80, 80, 81, 81, 82, 82, 83, 83, 84, SILENT, 86, 87, 88, 89, 90, ONE_PACKET];
 
 /// The service whose server never answers ARP or neighbour discovery.
 pub(crate) const SILENT: u16 = 85;
+
+/// The service that schedules each datagram by itself.
+const ONE_PACKET: u16 = 91;
 
 /// Behind an interface of nobody in IPv4, without a route in IPv6.
 const NOWHERE: u16 = 1000;
@@ -115,7 +120,7 @@ impl Scene {
             Hands { worker, status, wires }
         });
         let mut scene = Scene { table, hands, now: Duration::from_secs(1) };
-        for protocol in [Protocol::Tcp, Protocol::Udp] {
+        for protocol in PROTOCOLS {
             for vip in [VIP4, VIP6] {
                 for place in 0..SERVICES.len() {
                     scene.add_service(protocol, vip, place);
@@ -139,7 +144,7 @@ impl Scene {
             scheduler: scheduler.to_owned(),
             flags: 0,
             persistence: persistent.then_some(Persistence { timeout: 40, prefix, engine: None }),
-            one_packet: false,
+            one_packet: protocol == Protocol::Udp && port == ONE_PACKET,
             extras: None,
         };
         self.change(Command::AddService { service });
@@ -154,7 +159,10 @@ impl Scene {
         let Some(view) = views.into_iter().find(|view| view.spec.key == key) else { return };
         let (tcp, udp) = match key {
             ServiceKey::Address { protocol: Protocol::Tcp, .. } => (random.below(2) == 0, 0),
-            _ => (false, random.below(100) as u32),
+            ServiceKey::Address { protocol: Protocol::Udp, .. } => {
+                (false, random.below(100) as u32)
+            }
+            _ => (false, 0),
         };
         let seconds = if tcp { random.below(1000) as u32 } else { 0 };
         let extras = Extras {
@@ -170,7 +178,7 @@ impl Scene {
 
     /// The operator does something to one service.
     pub(crate) fn operate(&mut self, random: &mut Random) {
-        let protocol = *random.pick(&[Protocol::Tcp, Protocol::Udp]);
+        let protocol = *random.pick(&PROTOCOLS);
         let vip = *random.pick(&[VIP4, VIP6]);
         let place = random.below(SERVICES.len());
         let (port, _, _, _, servers) = SERVICES[place];

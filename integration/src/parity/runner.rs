@@ -122,7 +122,9 @@ impl Run<'_> {
         let mut batches: Vec<Vec<Packet>> = Vec::new();
         for packet in packets {
             let fits = batches.last().is_some_and(|batch| {
-                let asked = batch.iter().any(|earlier| earlier.flow == packet.flow);
+                let asks =
+                    |earlier: &Packet| earlier.flow == packet.flow && earlier.from == From::Client;
+                let asked = batch.iter().any(asks);
                 batch.len() < BATCH && !(packet.from == From::Server && asked)
             });
             match batches.last_mut() {

@@ -5,8 +5,10 @@
 
 mod by_address;
 mod by_load;
+mod exceptions;
 mod kernel_host;
 mod packets;
+mod sctp;
 mod states;
 
 use integration::parity::{run, scenarios};
@@ -50,8 +52,15 @@ use same;
 
 #[test]
 fn every_scenario_is_tested_quick() {
-    let mut tested: Vec<&str> =
-        [by_address::SCENARIOS, by_load::SCENARIOS, packets::SCENARIOS, states::SCENARIOS].concat();
+    let mut tested: Vec<&str> = [
+        by_address::SCENARIOS,
+        by_load::SCENARIOS,
+        exceptions::SCENARIOS,
+        packets::SCENARIOS,
+        states::SCENARIOS,
+        sctp::SCENARIOS,
+    ]
+    .concat();
     tested.sort_unstable();
     let all = scenarios::all();
     let mut wanted: Vec<&str> = all.iter().map(|scenario| scenario.name.as_str()).collect();

@@ -214,7 +214,7 @@ pub(super) fn ends_of(sliced: &SlicedPacket<'_>) -> (SocketAddr, SocketAddr) {
     (SocketAddr::new(source, from), SocketAddr::new(destination, to))
 }
 
-fn network(
+pub(super) fn network(
     source: SocketAddr,
     destination: SocketAddr,
 ) -> etherparse::PacketBuilderStep<etherparse::IpHeaders> {

@@ -1,10 +1,14 @@
 //! The scenarios that are compared, by name.
 
 mod clients;
+mod errors;
+mod fragments;
 mod hashing;
 mod packets;
 mod rules;
 mod schedulers;
+mod sctp;
+mod sctp_states;
 mod states;
 
 use std::time::Duration;
@@ -13,7 +17,17 @@ use super::step::{Scenario, Step};
 
 /// All of them.
 pub fn all() -> Vec<Scenario> {
-    [schedulers::all(), hashing::all(), packets::all(), states::all()].concat()
+    [
+        schedulers::all(),
+        hashing::all(),
+        packets::all(),
+        states::all(),
+        errors::all(),
+        fragments::all(),
+        sctp::all(),
+        sctp_states::all(),
+    ]
+    .concat()
 }
 
 /// The one called `name`.

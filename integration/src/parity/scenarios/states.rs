@@ -31,7 +31,7 @@ fn sequences(events: usize, length: u32) -> impl Iterator<Item = Vec<usize>> {
 
 /// Each flow's packets one after the other; the flows themselves side by side, so that listing
 /// them takes no longer than a second after the last.
-fn interleaved(flows: Vec<Vec<Packet>>) -> Step {
+pub(super) fn interleaved(flows: Vec<Vec<Packet>>) -> Step {
     let longest = flows.iter().map(Vec::len).max().unwrap_or(0);
     let step = |index| flows.iter().filter_map(move |flow| flow.get(index).copied());
     Step::Send((0..longest).flat_map(step).collect())
