@@ -24,6 +24,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use crate::control::api::{ServerSpec, ServiceSpec};
+use crate::dispatch::ftp::Ports;
 pub use problem::{ConfigError, Problem};
 pub use scheduling::KERNEL_SCHEDULERS;
 
@@ -81,6 +82,8 @@ pub struct Config {
     pub control: PathBuf,
     /// `timeouts = { tcp = "15m", tcp_fin = "2m", udp = "5m" }`; `None` = the kernel's defaults
     pub timeouts: Option<crate::control::api::Timeouts>,
+    /// `ftp_ports`: virtual ports whose connections by NAT are FTP control connections.
+    pub ftp_ports: Ports,
     /// `max_connections`: most connections in the table; default 1048576.
     pub max_connections: usize,
     /// `[[service]]`

@@ -5,6 +5,7 @@ use super::problem::Report;
 use super::{Config, Io, Mode};
 use crate::control::DEFAULT_SOCKET;
 use crate::control::api::Timeouts;
+use crate::dispatch::ftp::Ports;
 
 /// All keys at the top of the file.
 pub(super) const KEYS: &[&str] = &[
@@ -18,6 +19,7 @@ pub(super) const KEYS: &[&str] = &[
     "control",
     "max_connections",
     "timeouts",
+    "ftp_ports",
     "service",
 ];
 
@@ -57,6 +59,7 @@ pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config>
     let own_addresses = root.get("own_addresses").and_then(|field| field.boolean(report));
     let control = control(root, report);
     let timeouts = timeouts(root, report);
+    let ftp_ports = ftp_ports(root, report);
     let interfaces = interfaces(root, report)?;
     Some(Config {
         mode,
@@ -68,6 +71,7 @@ pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config>
         own_addresses: own_addresses.unwrap_or(false),
         control: control.into(),
         timeouts,
+        ftp_ports,
         max_connections: max_connections.map_or(1 << 20, |most| most as usize),
         services: Vec::new(),
     })
@@ -160,6 +164,29 @@ fn timeouts(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Timeouts> {
         tcp_fin: seconds("tcp_fin", KERNEL_TIMEOUTS.tcp_fin),
         udp: seconds("udp", KERNEL_TIMEOUTS.udp),
     })
+}
+
+fn ftp_ports(root: &Fields<'_>, report: &mut Report<'_>) -> Ports {
+    let example = "ftp_ports = [21], or [] for none";
+    let Some(field) = root.get("ftp_ports") else { return Ports::default() };
+    let Some(items) = field.items(example, report) else { return Ports::default() };
+    if items.len() > Ports::MOST {
+        field.wrong(
+            format!("{} ports are too many", items.len()),
+            format!("give at most {}", Ports::MOST),
+            report,
+        );
+    }
+    let mut ports = Vec::new();
+    for item in &items {
+        let number = item.integer(1..=65_535, ", the port of an FTP service", report);
+        let Some(port) = number.and_then(|number| u16::try_from(number).ok()) else { continue };
+        if ports.contains(&port) {
+            item.wrong(format!("port {port} is listed twice"), "list each port once", report);
+        }
+        ports.push(port);
+    }
+    Ports::new(&ports)
 }
 
 fn interfaces(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Vec<String>> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
+use super::ftp::Helper;
 use super::service::{RealServer, Service};
 use super::signal::Signal;
 use super::state::{State, Timeouts};
@@ -27,7 +28,14 @@ pub struct Tuple {
     pub peer: Endpoint,
 }
 
-/// What a template and its connections share.
+impl Tuple {
+    /// Whether it is a connection whose client's port is not known yet.
+    pub fn is_portless(&self) -> bool {
+        self.client.1 == 0 && !self.template
+    }
+}
+
+/// What a connection that controls others, or a template, shares with them.
 #[derive(Debug, Default)]
 pub struct Control {
     children: AtomicU32,
@@ -53,8 +61,11 @@ pub struct Connection {
     /// We see only what the client sends; cleared by the first packet from the server.
     no_output: bool,
     active: bool,
-    /// Of a template: shared with its connections. Of a connection: its template's, if it has one.
+    /// Of a template: shared with its connections. Of a connection: its template's, or its FTP
+    /// control connection's, if it has one.
     control: Option<Arc<Control>>,
+    /// What an FTP control connection has besides.
+    ftp: Option<Box<Helper>>,
 }
 
 impl Connection {
@@ -67,10 +78,11 @@ impl Connection {
         now: Duration,
     ) -> Connection {
         server.load.connection_opened();
-        // Where the service is for every port, so is each of its servers, whatever was asked for.
-        let port = match (service.port(), server.load.port()) {
-            (0, _) | (_, 0) => tuple.peer.1,
-            (_, port) => port,
+        // Where the service is for every port, so is each of its servers, whatever was asked for;
+        // and an FTP service takes data connections too, to any port.
+        let port = match server.load.port() {
+            port if port != 0 && tuple.peer.1 == service.port() => port,
+            _ => tuple.peer.1,
         };
         Connection {
             server_endpoint: (server.load.address(), port),
@@ -83,7 +95,24 @@ impl Connection {
             expires: now + Duration::from_secs(3),
             active: false,
             control: None,
+            ftp: None,
         }
+    }
+
+    /// A connection that `control` has announced: it waits for its first packet in state LISTEN.
+    pub fn expected(
+        tuple: Tuple,
+        server_endpoint: Endpoint,
+        control: &Arc<Control>,
+        (service, server): (Arc<Service>, Arc<RealServer>),
+        now: Duration,
+        timeouts: &Timeouts,
+    ) -> Connection {
+        let mut connection = Connection::new(tuple, Transmitter::Nat, service, server, now)
+            .controlled_by(Some(control.clone()));
+        connection.server_endpoint = server_endpoint;
+        connection.listen(now, timeouts);
+        connection
     }
 
     /// A template that sends a client's further connections to `server` until `expires`.
@@ -95,7 +124,7 @@ impl Connection {
         expires: Duration,
     ) -> Connection {
         server.template_opened();
-        let port = if service.port() == 0 { 0 } else { server.load.port() };
+        let port = if service.template_port() == 0 { 0 } else { server.load.port() };
         Connection {
             tuple,
             server_endpoint: (server.load.address(), port),
@@ -107,6 +136,7 @@ impl Connection {
             no_output: false,
             active: false,
             control: Some(Arc::default()),
+            ftp: None,
         }
     }
 
@@ -119,15 +149,53 @@ impl Connection {
         self
     }
 
+    /// Makes it an FTP control connection.
+    pub fn helped(mut self) -> Connection {
+        self.ftp = Some(Box::default());
+        self
+    }
+
+    /// Whether it is an FTP control connection.
+    pub fn is_helped(&self) -> bool {
+        self.ftp.is_some()
+    }
+
+    /// What an FTP control connection has besides.
+    pub fn helper(&mut self) -> Option<&mut Helper> {
+        self.ftp.as_deref_mut()
+    }
+
+    /// The same connection, of a client whose port is now known.
+    pub fn of_client(mut self, client: Endpoint) -> Connection {
+        self.tuple.client = client;
+        self
+    }
+
+    /// Waits for a packet (again): state LISTEN. Whether it counts as active is for that packet to
+    /// say.
+    pub fn listen(&mut self, now: Duration, timeouts: &Timeouts) {
+        self.state = State::Listen;
+        self.expires = now + timeouts.of(self.state);
+    }
+
+    /// Whether `control` is what it shares with its template or control connection.
+    pub fn is_controlled_by(&self, control: &Arc<Control>) -> bool {
+        self.control.as_ref().is_some_and(|own| Arc::ptr_eq(own, control))
+    }
+
     /// What connections of this template share with it.
     pub fn control(&self) -> Option<Arc<Control>> {
         self.control.clone()
     }
 
     /// When its time is up: how much longer it has to stay, because it is a template with live
-    /// connections (60 s at a time, as in the kernel).
+    /// connections, or an FTP control connection with data connections (60 s at a time, as in the
+    /// kernel).
     pub fn reprieve(&self) -> Option<Duration> {
-        let control = self.control.as_ref().filter(|_| self.tuple.template)?;
+        let control = match &self.ftp {
+            Some(helper) => helper.control(),
+            None => self.control.as_ref().filter(|_| self.tuple.template)?,
+        };
         (control.children.load(Relaxed) > 0).then_some(Duration::from_secs(60))
     }
 
@@ -178,7 +246,7 @@ impl Connection {
     /// Whether a packet that opens, from the same client port, starts a new connection in place of
     /// this one: `conn_reuse_mode=1` of the kernel.
     pub fn may_be_reused(&self) -> bool {
-        // A connection under a template's control is never rescheduled.
+        // A connection under another's control is never rescheduled.
         self.control.is_none() && self.state.may_be_reused()
     }
 

@@ -93,10 +93,20 @@ impl Dispatcher {
         let method = onward.method;
         match method {
             Method::Nat => {
+                if target.is_helped
+                    && let Err(stop) = self.help_client(now, packet, &headers, target, partial)
+                {
+                    return stop.into();
+                }
                 let (address, port) = target.server;
                 nat::rewrite_destination(packet.bytes_mut(), &mut headers, address, port, partial);
             }
             Method::NatReply => {
+                if target.is_helped
+                    && let Err(stop) = self.help_server(now, packet, &mut headers, target, partial)
+                {
+                    return stop.into();
+                }
                 let (address, port) = target.virtual_endpoint;
                 nat::rewrite_source(packet.bytes_mut(), &mut headers, address, port, partial);
             }

@@ -14,6 +14,7 @@
 //! advance its state, timer and counters (connection.rs, signal.rs, tcp.rs, sctp.rs)
 //!   v
 //! forward.rs: route, TTL, MTU, rewrite by the connection's method ──> transmit
+//!   │── FTP control connection ── ftp.rs ── what it announces goes into the table
 //! ```
 //!
 //! The same code carries traffic, is fuzzed, and is stepped through in virtual time by tests.
@@ -22,6 +23,7 @@ pub mod connection;
 pub mod connections;
 pub mod counters;
 pub mod fragments;
+pub mod ftp;
 pub mod sctp;
 pub mod service;
 pub mod signal;
@@ -86,6 +88,8 @@ pub struct Shared {
     pub timeouts: Timeouts,
     /// Ports of fragmented datagrams.
     pub fragments: Fragments,
+    /// Whose connections are FTP control connections.
+    pub ftp: ftp::Ports,
 }
 
 impl Shared {
@@ -101,7 +105,13 @@ impl Shared {
 
     fn of(connections: Connections) -> Shared {
         let (timeouts, fragments) = (Timeouts::default(), Fragments::default());
-        Shared { connections, timeouts, fragments }
+        Shared { connections, timeouts, fragments, ftp: ftp::Ports::default() }
+    }
+
+    /// The same with these ports for FTP.
+    #[must_use]
+    pub fn with_ftp(self, ftp: ftp::Ports) -> Shared {
+        Shared { ftp, ..self }
     }
 }
 
@@ -115,6 +125,8 @@ struct Target {
     server: Endpoint,
     /// Of a packet with SYN: what it may announce.
     mss: MssLimit,
+    /// An FTP control connection.
+    is_helped: bool,
 }
 
 /// The pipeline of one worker.
@@ -201,6 +213,7 @@ impl Dispatcher {
         let destination = (headers.destination, headers.destination_port);
         let bytes = headers.ip_len();
         let timeouts = &self.shared.timeouts;
+        let has_portless = self.shared.connections.has_portless();
         let found = self.shared.connections.with(
             headers.protocol,
             source,
@@ -208,7 +221,8 @@ impl Dispatcher {
             |way, connection| {
                 if way == Way::In {
                     let reopens = signal.opens() && connection.may_be_reused();
-                    if reopens || connection.expires <= now {
+                    let is_over = connection.expires <= now && connection.reprieve().is_none();
+                    if reopens || is_over {
                         return Err((Lost::Over, connection.tuple));
                     }
                     if !connection.server.is_available() {
@@ -228,6 +242,7 @@ impl Dispatcher {
             },
         );
         match found {
+            None if has_portless && self.is_awaited(headers) => self.follow(now, headers, signal),
             None => Followed::Unknown,
             Some(Ok(target)) => Followed::Known(target),
             Some(Err((Lost::Waits, _))) => Followed::Refused(DropReason::ServerRemoved),
@@ -258,6 +273,7 @@ impl Target {
             virtual_endpoint: connection.tuple.peer,
             server: connection.server_endpoint,
             mss: MssLimit::default(),
+            is_helped: connection.is_helped(),
         }
     }
 

@@ -32,7 +32,7 @@ impl Dispatcher {
             protocol: key.protocol,
             template: true,
             client: (masked(key.source, prefix), 0),
-            peer: (key.destination, service.port()),
+            peer: (key.destination, service.template_port()),
         };
         let renew = |template: &mut Connection| {
             let server = &template.server;

@@ -10,7 +10,7 @@ use super::connections::Way;
 use super::service::Services;
 use super::signal::Signal;
 use super::verdict::{DropReason, PassReason, Stop};
-use super::{Dispatcher, SCTP, Target, UDP};
+use super::{Dispatcher, SCTP, Target, UDP, ftp};
 
 impl Dispatcher {
     /// Makes a connection for the packet. What is in `Err` is final, except that
@@ -31,6 +31,9 @@ impl Dispatcher {
         if !signal.may_be_scheduled() {
             return Err(Stop::Pass(PassReason::NoConnection));
         }
+        if let Some(reason) = ftp::leaves_alone(service, headers) {
+            return Err(Stop::Pass(reason));
+        }
         let once = headers.protocol == UDP && service.is_one_packet();
         if once && headers.is_later_fragment() {
             return self.use_again(now, headers);
@@ -45,9 +48,8 @@ impl Dispatcher {
             destination: headers.destination,
             destination_port: headers.destination_port,
         };
-        let (decision, control) = self
-            .decide(service, &key, now)
-            .ok_or_else(|| Stop::Drop(service.policy.no_server(headers.protocol)))?;
+        let (decision, control) =
+            self.decide(service, &key, now).ok_or_else(|| ftp::without_server(service, headers))?;
         service.traffic.connection();
         decision.server.traffic.connection();
         let tuple = Tuple {
@@ -56,11 +58,14 @@ impl Dispatcher {
             client: (headers.source, headers.source_port),
             peer: (headers.destination, headers.destination_port),
         };
-        let connection =
+        let mut connection =
             Connection::new(tuple, decision.transmitter, service.clone(), decision.server, now)
                 .controlled_by(control);
         if once {
             return Ok(self.use_once(now, headers, signal, connection));
+        }
+        if self.shared.ftp.helps(&connection) {
+            connection = connection.helped();
         }
         let timeouts = &self.shared.timeouts;
         self.shared

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use schedulers::{Change, Key, Scheduler, Server, TooManyServers};
 
+use super::TCP;
+use super::ftp::{self, FTP};
 use super::policy::Policy;
 use super::traffic::Traffic;
 use super::transmitter::Transmitter;
@@ -219,11 +221,19 @@ impl Service {
         self.one_packet.load(Relaxed)
     }
 
-    /// The port its templates carry: 0 when it serves every port.
+    /// Its port, 0 when it serves every port.
     pub fn port(&self) -> u16 {
         match self.key {
             ServiceKey::Address { address, .. } => address.port(),
             ServiceKey::Fwmark { .. } => 0,
+        }
+    }
+
+    /// The port its templates carry: 0 when they are for connections to more than one port.
+    pub fn template_port(&self) -> u16 {
+        match self.port() {
+            FTP => 0,
+            port => port,
         }
     }
 
@@ -242,19 +252,26 @@ impl Service {
 #[derive(Clone, Default)]
 pub struct Services {
     by_address: hashbrown::HashMap<(u8, IpAddr, u16), Arc<Service>, foldhash::quality::RandomState>,
+    /// Whether there is, or was, one on the port of FTP.
+    have_ftp: bool,
 }
 
 impl Services {
-    /// The service for a packet to `address` and `port`: the exact one, else the one for any port.
+    /// The service for a packet to `address` and `port`: the exact one, else the FTP service if the
+    /// packet can be of a data connection, else the one for any port.
     pub fn find(&self, protocol: u8, address: IpAddr, port: u16) -> Option<&Arc<Service>> {
-        self.by_address
-            .get(&(protocol, address, port))
-            .or_else(|| self.by_address.get(&(protocol, address, 0)))
+        let at = |port| self.by_address.get(&(protocol, address, port));
+        let ftp = || match self.have_ftp && protocol == TCP && ftp::is_data_port(port) {
+            true => at(FTP),
+            false => None,
+        };
+        at(port).or_else(ftp).or_else(|| at(0))
     }
 
     /// Adds or replaces a service named by an address; one named by a mark is not looked up here.
     pub fn insert(&mut self, service: Arc<Service>) {
         if let ServiceKey::Address { protocol, address } = service.key {
+            self.have_ftp |= address.port() == FTP;
             self.by_address.insert((protocol.number(), address.ip(), address.port()), service);
         }
     }

@@ -124,6 +124,9 @@ reasons! {
         NoFrames = "no_frames", "No free frame in packet memory (`frames`).";
         IcmpUnknown = "icmp_unknown", "An ICMP error about a connection that we do not have, or malformed.";
         TunnelError = "tunnel_error", "An ICMP error about a packet that we have put into a tunnel; what concerns its client has been told to it.";
+        FtpHeld = "ftp_held", "Part of an FTP control connection that repeats part of a rewritten line, or overtakes one: its sender repeats it.";
+        FtpRefused = "ftp_refused", "A line of an FTP control connection that could not be rewritten for want of room.";
+        FtpChecksum = "ftp_checksum", "A segment of an FTP control connection has a wrong checksum.";
         PassFailed = "pass_failed", "Meant for the kernel's stack, which could not be given it.";
     }
 }
@@ -136,6 +139,7 @@ reasons! {
         NoConnection = "passed_no_connection", "A TCP or SCTP packet for a service that opens no connection and belongs to none.";
         Fragment = "passed_fragment", "A later fragment whose first fragment is none of ours, or has not been seen in time.";
         Icmp = "passed_icmp", "ICMP about none of our connections.";
+        FtpData = "passed_ftp_data", "Would open an FTP data connection that no control connection has announced.";
         Local = "passed_local", "The server is the director itself.";
     }
 }

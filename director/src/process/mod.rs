@@ -50,7 +50,8 @@ pub async fn run(path: PathBuf) -> Result<()> {
     let (follower, network) =
         Follower::start().await.context("cannot follow the kernel's network tables")?;
 
-    let shared = Arc::new(Shared::new(config.max_connections));
+    let shared = Shared::new(config.max_connections).with_ftp(config.ftp_ports.clone());
+    let shared = Arc::new(shared);
     let local = network.clone();
     let is_local = Box::new(move |address| local.load().is_local(address));
     let table = Arc::new(Table::new(shared.clone(), is_local, seed()));

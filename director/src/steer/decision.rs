@@ -8,11 +8,11 @@ use netio::bpf::Register::{self, R0, R1, R2, R3, R6, R7, R8, R9, R10};
 use netio::bpf::{Alu, Assembler, Condition, Label, Map, Size};
 
 use super::Mark;
-use super::keys::{KEY_SIZE, Kind};
+use super::keys::{DATA, KEY_SIZE, Kind};
 use super::protocol::{
-    DESTINATION_OPTIONS, ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_QINQ, ETHERTYPE_VLAN, FRAGMENT,
-    HOP_BY_HOP, ICMP, ICMP_ERRORS, ICMPV6, ICMPV6_ERRORS, LATER_FRAGMENTS, MAX_EXTENSIONS, ROUTING,
-    TRANSPORTS, TUNNELS,
+    DATA_PORTS, DESTINATION_OPTIONS, ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_QINQ,
+    ETHERTYPE_VLAN, FRAGMENT, HOP_BY_HOP, ICMP, ICMP_ERRORS, ICMPV6, ICMPV6_ERRORS,
+    LATER_FRAGMENTS, MAX_EXTENSIONS, ROUTING, TCP, TRANSPORTS, TUNNELS,
 };
 
 pub(super) const CONTEXT: Register = R6;
@@ -235,7 +235,27 @@ impl<'a> Writer<'a> {
             self.asm.store(Size::Half, R10, key + PORT, 0);
             self.find(key);
         }
+        self.data_connection();
         self.asm.jump(pass);
+    }
+
+    /// Looks for both addresses, of TCP packets, as those of FTP's data connections, if their ports
+    /// can be such.
+    fn data_connection(&mut self) {
+        let (pass, asm) = (self.pass, &mut self.asm);
+        asm.load(Size::Byte, R1, R10, DESTINATION + PROTOCOL_AT);
+        asm.jump_if(Condition::NotEqual, R1, i32::from(TCP), pass);
+        for (key, port) in [(DESTINATION, 2), (SOURCE, 0)] {
+            let asm = &mut self.asm;
+            let privileged = asm.label("privileged port");
+            asm.load(Size::Byte, R1, NEXT, port);
+            asm.jump_if(Condition::Less, R1, i32::from(DATA_PORTS), privileged);
+            asm.load(Size::Byte, R1, R10, key + KIND);
+            asm.alu(Alu::Or, R1, i32::from(DATA));
+            asm.store(Size::Byte, R10, key + KIND, R1);
+            self.find(key);
+            self.asm.place(privileged);
+        }
     }
 
     /// Looks for both addresses alone.

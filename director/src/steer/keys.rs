@@ -4,6 +4,8 @@ use std::net::IpAddr;
 
 use hashbrown::HashSet;
 
+use super::protocol::TCP;
+
 /// Bytes of a key as it lies in the map.
 pub const KEY_SIZE: usize = 20;
 
@@ -17,6 +19,25 @@ pub enum Kind {
     Server = 2,
     /// A tunnel server: the destination of an encapsulated packet quoted in an error.
     TunnelServer = 3,
+    /// The address of an FTP service, as [`Service`](Kind::Service), for TCP to or from ports above
+    /// 1023: its data connections.
+    ServiceData = 1 | DATA,
+    /// A NAT server of an FTP service, likewise.
+    ServerData = 2 | DATA,
+}
+
+/// Makes the kind of data connections from that of their control connections.
+pub(super) const DATA: u8 = 4;
+
+impl Kind {
+    /// The kind of the data connections of what is of this kind.
+    pub(super) fn data(self) -> Option<Kind> {
+        match self {
+            Kind::Service => Some(Kind::ServiceData),
+            Kind::Server => Some(Kind::ServerData),
+            Kind::TunnelServer | Kind::ServiceData | Kind::ServerData => None,
+        }
+    }
 }
 
 /// One entry: an address and, unless they are 0, a port and a protocol.
@@ -94,6 +115,16 @@ impl KeySet {
         self.add(Kind::Server, protocol, address, port);
     }
 
+    /// The address of an FTP service, for passive data connections.
+    pub fn add_ftp_service(&mut self, address: IpAddr) {
+        self.add_data(Kind::ServiceData, address);
+    }
+
+    /// A NAT server of an FTP service, for passive data connections.
+    pub fn add_ftp_server(&mut self, address: IpAddr) {
+        self.add_data(Kind::ServerData, address);
+    }
+
     /// A server to which packets go encapsulated; errors on their way there come back to us.
     pub fn add_tunnel_server(&mut self, address: IpAddr) {
         self.keys.insert(Key {
@@ -122,6 +153,10 @@ impl KeySet {
     /// The entries, in no order.
     pub fn iter(&self) -> impl Iterator<Item = &Key> {
         self.keys.iter()
+    }
+
+    fn add_data(&mut self, kind: Kind, address: IpAddr) {
+        self.keys.insert(Key { address: mapped(address), port: 0, protocol: TCP, kind });
     }
 
     fn add(&mut self, kind: Kind, protocol: u8, address: IpAddr, port: u16) {

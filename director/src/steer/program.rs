@@ -17,7 +17,9 @@
 //!      +--------> transport <----+
 //!                    |  TCP, UDP, SCTP: ports, then four look-ups
 //!                    +---- {destination, port} {destination, 0} {source, port} {source, 0}
-//!                                                                           ----> hit / pass
+//!                    |                                                      ----> hit / pass
+//!                    |  TCP, ports from 1024 on: may it be a data connection of FTP?
+//!                    +---- {destination, data} {source, data} --------------------> hit / pass
 //!   steering: hit = to the socket of the receive queue, pass = XDP_PASS, untouched
 //!   guard:    hit = drop,                               pass = next program
 //! ```

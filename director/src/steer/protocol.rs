@@ -18,6 +18,13 @@ pub(super) const ROUTING: u8 = 43;
 pub(super) const FRAGMENT: u8 = 44;
 pub(super) const DESTINATION_OPTIONS: u8 = 60;
 
+/// TCP by itself: FTP speaks nothing else.
+pub(super) const TCP: u8 = 6;
+
+/// The first byte of ports from 1024 on, from which passive FTP servers take theirs, is at least
+/// this.
+pub(super) const DATA_PORTS: u8 = 4;
+
 /// What services are made of: TCP, UDP, SCTP. All begin with source and destination port.
 pub(super) const TRANSPORTS: &[u8] = &[6, 17, 132];
 

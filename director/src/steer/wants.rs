@@ -5,9 +5,9 @@
 
 use super::keys::{Key, KeySet, Kind};
 use super::protocol::{
-    DESTINATION_OPTIONS, ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_QINQ, ETHERTYPE_VLAN, FRAGMENT,
-    HOP_BY_HOP, ICMP, ICMP_ERRORS, ICMPV6, ICMPV6_ERRORS, LATER_FRAGMENTS, MAX_EXTENSIONS, ROUTING,
-    TRANSPORTS, TUNNELS,
+    DATA_PORTS, DESTINATION_OPTIONS, ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_QINQ,
+    ETHERTYPE_VLAN, FRAGMENT, HOP_BY_HOP, ICMP, ICMP_ERRORS, ICMPV6, ICMPV6_ERRORS,
+    LATER_FRAGMENTS, MAX_EXTENSIONS, ROUTING, TCP, TRANSPORTS, TUNNELS,
 };
 
 /// Addresses, what follows, and whether it is only the rest of it.
@@ -73,7 +73,8 @@ impl KeySet {
         }
     }
 
-    /// Whether source or destination, with port or for all ports, is a key of its kind.
+    /// Whether source or destination, with port or for all ports, or for those of FTP's data
+    /// connections, is a key of its kind.
     fn has_either(&self, network: &Network<'_>, source: Kind, destination: Kind) -> Option<bool> {
         if !TRANSPORTS.contains(&network.protocol) {
             return None;
@@ -85,8 +86,15 @@ impl KeySet {
             self.has(destination, network.destination, protocol, destination_port)
                 || self.has(destination, network.destination, protocol, 0)
                 || self.has(source, network.source, protocol, source_port)
-                || self.has(source, network.source, protocol, 0),
+                || self.has(source, network.source, protocol, 0)
+                || self.has_data(destination, network.destination, protocol, destination_port)
+                || self.has_data(source, network.source, protocol, source_port),
         )
+    }
+
+    fn has_data(&self, kind: Kind, address: [u8; 16], protocol: u8, port: u16) -> bool {
+        let may_be = protocol == TCP && port >= u16::from_be_bytes([DATA_PORTS, 0]);
+        may_be && kind.data().is_some_and(|kind| self.has(kind, address, protocol, 0))
     }
 
     fn has(&self, kind: Kind, address: [u8; 16], protocol: u8, port: u16) -> bool {

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::Table;
+use super::{Table, ftp};
 use crate::control::api::{ServiceKey, Tunnel};
 use crate::dispatch::transmitter::Transmitter;
 
@@ -13,6 +13,10 @@ pub enum Interest {
     Service(u8, SocketAddr),
     /// Packets from a NAT server: IP protocol number, address and port (0 = every port).
     NatServer(u8, SocketAddr),
+    /// TCP packets to a port from 1024 on of an FTP service's address: passive data connections.
+    FtpService(IpAddr),
+    /// TCP packets from such a port of an FTP service's NAT server.
+    FtpServer(IpAddr),
     /// ICMP errors about packets in a tunnel to this server.
     TunnelServer(IpAddr),
     /// The same where the tunnel is UDP: address and GUE port.
@@ -25,13 +29,16 @@ impl Table {
     /// has to be translated, or kept from the kernel's stack.
     pub fn interests(&self) -> Vec<Interest> {
         let state = self.lock();
-        let mut interests: Vec<Interest> = state.trash.interests().collect();
+        let ports = &self.shared.ftp;
+        let mut interests: Vec<Interest> = state.trash.interests(ports).collect();
         for service in &state.services {
             interests.extend(of_service(&service.key));
+            interests.extend(ftp::of_service(service));
             for member in service.choice().members() {
                 let spec = &member.spec;
                 let transmitter = Transmitter::from(spec);
                 interests.extend(of_server(&service.key, transmitter, spec.address));
+                interests.extend(ftp::of_server(ports, &service.key, transmitter, spec.address));
             }
         }
         interests.sort_unstable();

@@ -8,6 +8,7 @@ mod apply;
 mod check;
 mod declare;
 mod extras;
+mod ftp;
 mod interests;
 #[cfg(test)]
 mod tests;

@@ -146,6 +146,35 @@ fn steering_hears_of_services_and_of_servers_whose_answers_come_back() {
     assert_eq!(table.interests(), [expected[0], expected[2]]);
 }
 
+#[test]
+fn steering_hears_of_the_data_ports_of_ftp_services_by_nat() {
+    let ftp =
+        ServiceKey::Address { protocol: Protocol::Tcp, address: "192.0.2.10:21".parse().unwrap() };
+    let (vip, real) = ("192.0.2.10".parse().unwrap(), "10.77.0.11".parse().unwrap());
+    let table = table();
+    done(&table, Command::AddService { service: ServiceSpec { key: ftp, ..service() } });
+    let mut direct = server("10.77.0.11:21");
+    direct.forwarding = Forwarding::Direct;
+    done(&table, Command::AddServer { service: ftp, server: direct.clone() });
+    assert_eq!(table.interests(), [Interest::Service(6, "192.0.2.10:21".parse().unwrap())]);
+    done(&table, Command::EditServer { service: ftp, server: server("10.77.0.11:21") });
+    let expected = [
+        Interest::Service(6, "192.0.2.10:20".parse().unwrap()),
+        Interest::Service(6, "192.0.2.10:21".parse().unwrap()),
+        Interest::NatServer(6, "10.77.0.11:20".parse().unwrap()),
+        Interest::NatServer(6, "10.77.0.11:21".parse().unwrap()),
+        Interest::FtpService(vip),
+        Interest::FtpServer(real),
+    ];
+    assert_eq!(table.interests(), expected);
+    // Without the helper a persistent service still has data connections.
+    done(&table, Command::EditServer { service: ftp, server: direct });
+    let persistence = Some(Persistence { timeout: 60, prefix: 32, engine: None });
+    let service = ServiceSpec { key: ftp, persistence, ..service() };
+    done(&table, Command::EditService { service });
+    assert_eq!(table.interests(), [expected[0], expected[1], expected[4]]);
+}
+
 fn declared(servers: &[ServerSpec]) -> [DeclaredService; 1] {
     [DeclaredService { service: service(), servers: servers.to_vec() }]
 }

@@ -10,8 +10,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::ftp;
 use super::interests::{Interest, of_server, of_service};
 use crate::control::api::ServiceKey;
+use crate::dispatch::ftp::Ports;
 use crate::dispatch::service::{Member, RealServer, Service};
 use crate::dispatch::transmitter::Transmitter;
 
@@ -94,16 +96,23 @@ impl Trash {
     }
 
     /// What must still be steered to us.
-    pub(super) fn interests(&self) -> impl Iterator<Item = Interest> + '_ {
-        let services = self.removed.iter().filter(|removed| removed.busy);
-        let services = services.filter_map(|removed| of_service(&removed.service.key));
-        let removed = self.removed.iter().filter_map(|removed| {
-            of_server(&removed.service.key, removed.transmitter, removed.server.address())
+    pub(super) fn interests<'a>(&'a self, ports: &'a Ports) -> impl Iterator<Item = Interest> + 'a {
+        let services = self.removed.iter().filter(|removed| removed.busy).flat_map(|removed| {
+            let data = ftp::of_service(&removed.service);
+            of_service(&removed.service.key).into_iter().chain(data)
         });
-        let former = self.former.iter().filter_map(|former| {
-            of_server(&former.service, former.transmitter, former.server.address())
-        });
-        services.chain(removed).chain(former)
+        let removed = self
+            .removed
+            .iter()
+            .map(|removed| (&removed.service.key, removed.transmitter, removed.server.address()));
+        let former = self
+            .former
+            .iter()
+            .map(|former| (&former.service, former.transmitter, former.server.address()));
+        services.chain(removed.chain(former).flat_map(|(service, transmitter, server)| {
+            let data = ftp::of_server(ports, service, transmitter, server);
+            of_server(service, transmitter, server).into_iter().chain(data)
+        }))
     }
 }
 

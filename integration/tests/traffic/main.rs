@@ -1,5 +1,5 @@
 //! Real programs through a real director: nginx with curl and wrk, iperf3, dnsmasq with dig,
-//! tcpdump to look at checksums; by NAT, tunnel and direct routing, over IPv4 and IPv6, with peers
+//! vsftpd with curl, tcpdump to look at checksums; by NAT, tunnel and direct routing, over IPv4 and IPv6, with peers
 //! that compute checksums and peers that leave them to a network card that does not exist.
 //!
 //! Every test looks at the director's counters afterwards: nothing lost without an explanation.
@@ -10,6 +10,7 @@
 mod bed;
 mod bulk;
 mod datagrams;
+mod ftp;
 mod http;
 mod modes;
 mod sums;

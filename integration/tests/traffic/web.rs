@@ -88,11 +88,15 @@ fn start_on(bed: &Bed, server: &Host) -> Result<Process> {
 
 /// Waits until something accepts TCP connections on a port of `host`.
 pub(crate) fn wait_for_tcp(host: &Host, port: u16, process: &Process) -> Result<()> {
-    let target = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
+    wait_for(host, SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port), process)
+}
+
+/// Waits until something accepts TCP connections at `target` inside `host`.
+pub(crate) fn wait_for(host: &Host, target: SocketAddr, process: &Process) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(10);
     while host.run(|| TcpStream::connect(target))?.is_err() {
         if !process.is_running()? || Instant::now() > deadline {
-            bail!("{} does not serve port {port}:\n{}", process.title(), process.log());
+            bail!("{} does not serve {target}:\n{}", process.title(), process.log());
         }
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -12,12 +12,13 @@ use crate::privilege;
 type Needed = (&'static str, &'static str);
 
 /// What the lab suite runs.
-pub(crate) const LAB: [Needed; 8] = [
+pub(crate) const LAB: [Needed; 9] = [
     ("nginx", "nginx-light"),
     ("curl", "curl"),
     ("wrk", "wrk"),
     ("iperf3", "iperf3"),
     ("dnsmasq", "dnsmasq-base"),
+    ("vsftpd", "vsftpd"),
     ("dig", "bind9-dnsutils"),
     ("tcpdump", "tcpdump"),
     ("ping", "iputils-ping"),

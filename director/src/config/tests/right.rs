@@ -7,6 +7,7 @@ use crate::control::api::{
     Extras, Forwarding, GoneServer, MssClamp, NoDestination, OwnTimeouts, Persistence, Protocol,
     ServiceKey, Timeouts, Tunnel, TunnelChecksum,
 };
+use crate::dispatch::ftp::Ports;
 
 const SAMPLE: &str = include_str!("../../../../examples/switchyard.toml");
 const PAGE: &str = include_str!("../../../../docs/configuration.md");
@@ -39,6 +40,7 @@ fn a_file_with_interfaces_only_has_the_documented_defaults() {
             own_addresses: false,
             control: DEFAULT_SOCKET.into(),
             timeouts: None,
+            ftp_ports: Ports::new(&[21]),
             max_connections: 1_048_576,
             services: Vec::new(),
         }
@@ -59,6 +61,7 @@ fn every_setting_reaches_the_configuration() {
         control = "/tmp/control.sock"
         max_connections = 100
         timeouts = { tcp = "1h", udp = 30 }
+        ftp_ports = [21, 2121]
         "#,
     );
     assert_eq!(config.mode, Mode::Nlb);
@@ -69,6 +72,8 @@ fn every_setting_reaches_the_configuration() {
     assert!(config.own_addresses);
     assert_eq!(config.control.to_str(), Some("/tmp/control.sock"));
     assert_eq!(config.max_connections, 100);
+    assert_eq!(config.ftp_ports, Ports::new(&[21, 2121]));
+    assert_eq!(right("interfaces = [\"eth0\"]\nftp_ports = []").ftp_ports, Ports::new(&[]));
     // A key that is left out keeps the kernel's value; 0 would mean "leave as it is".
     let timeouts = Timeouts { tcp: 3600, tcp_fin: 120, udp: 30 };
     assert_eq!(config.timeouts, Some(timeouts));

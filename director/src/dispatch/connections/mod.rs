@@ -7,6 +7,7 @@
 //! before (`ends.rs`). Within a shard there is an index for each direction.
 
 mod ends;
+mod expected;
 mod shard;
 mod wheel;
 
@@ -42,6 +43,8 @@ pub struct Connections {
     servers: Servers,
     count: AtomicUsize,
     limit: usize,
+    /// Connections whose client's port is not known yet.
+    portless: AtomicUsize,
 }
 
 impl Connections {
@@ -67,6 +70,7 @@ impl Connections {
             servers: Servers::new(),
             count: AtomicUsize::new(0),
             limit,
+            portless: AtomicUsize::new(0),
         }
     }
 
@@ -137,14 +141,21 @@ impl Connections {
         let mut shard = self.shard_of(client);
         let index = match shard.find(hash, &tuple) {
             Some(index) => index,
-            None => {
-                let server = self.server_of(&connection);
-                self.count.fetch_add(1, Relaxed);
-                self.servers.add(server);
-                shard.insert(hash, hash_both(client, server), connection)
-            }
+            None => self.put(&mut shard, connection),
         };
         shard.with(index, act)
+    }
+
+    /// Puts a new connection into its shard.
+    fn put(&self, shard: &mut Shard, connection: Connection) -> u32 {
+        let (client, peer) = self.ends(&connection.tuple);
+        let server = self.server_of(&connection);
+        self.count.fetch_add(1, Relaxed);
+        self.servers.add(server);
+        if connection.tuple.is_portless() {
+            self.portless.fetch_add(1, Relaxed);
+        }
+        shard.insert(hash_both(client, peer), hash_both(client, server), connection)
     }
 
     /// Removes the connection that a client's packet belongs to.
@@ -190,6 +201,9 @@ impl Connections {
     fn gone(&self, connection: &Connection) {
         self.count.fetch_sub(1, Relaxed);
         self.servers.remove(self.server_of(connection));
+        if connection.tuple.is_portless() {
+            self.portless.fetch_sub(1, Relaxed);
+        }
     }
 
     /// The shard of a client.

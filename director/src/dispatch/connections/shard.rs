@@ -11,8 +11,8 @@ use crate::dispatch::connection::{Connection, Tuple};
 #[repr(align(128))]
 struct Slot {
     connection: Option<Connection>,
-    /// When the wheel will look at it next.
-    looked_at: Duration,
+    /// When the wheel will look at it next, in nanoseconds since start.
+    looked_at: u64,
 }
 
 const _: () = assert!(size_of::<Slot>() == 128, "a packet would touch a third cache line");
@@ -95,9 +95,10 @@ impl Shard {
         let connection = slot.connection.as_mut()?;
         let result = act(connection);
         // A shorter timeout than the one before: the entry in the wheel would come up too late.
-        if connection.expires < slot.looked_at {
+        if nanoseconds(connection.expires) < slot.looked_at {
             let generation = self.records[index as usize].generation;
-            slot.looked_at = self.wheel.insert(Entry { index, generation }, connection.expires);
+            let entry = Entry { index, generation };
+            slot.looked_at = nanoseconds(self.wheel.insert(entry, connection.expires));
         }
         Some(result)
     }
@@ -108,7 +109,7 @@ impl Shard {
         let index = match self.free.pop() {
             Some(index) => index,
             None => {
-                self.slots.push(Slot { connection: None, looked_at: Duration::ZERO });
+                self.slots.push(Slot { connection: None, looked_at: 0 });
                 self.records.push(Record::default());
                 self.slots.len() as u32 - 1
             }
@@ -118,7 +119,7 @@ impl Shard {
         let entry = Entry { index, generation: record.generation };
         let slot = &mut self.slots[index as usize];
         slot.connection = Some(connection);
-        slot.looked_at = self.wheel.insert(entry, expires);
+        slot.looked_at = nanoseconds(self.wheel.insert(entry, expires));
         let records = &self.records;
         self.forward.insert_unique(hash, index, |&other| records[other as usize].hash);
         self.reply.insert_unique(reply_hash, index, |&other| records[other as usize].reply_hash);
@@ -159,11 +160,16 @@ impl Shard {
                     if let Some(connection) = self.remove(entry.index) {
                         gone(&connection);
                     }
-                } else if slot.looked_at <= now {
-                    slot.looked_at = self.wheel.insert(entry, connection.expires);
+                } else if slot.looked_at <= nanoseconds(now) {
+                    slot.looked_at = nanoseconds(self.wheel.insert(entry, connection.expires));
                 }
             }
         }
         self.due = due;
     }
+}
+
+/// A time since start in a single word: it lasts for 584 years.
+fn nanoseconds(time: Duration) -> u64 {
+    time.as_nanos() as u64
 }

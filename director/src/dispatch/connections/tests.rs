@@ -126,3 +126,35 @@ fn a_server_is_looked_up_as_one_only_while_it_has_connections() {
     (0..SHARDS).for_each(|shard| table.expire(shard, Duration::from_secs(400)));
     assert!(!known() && table.is_empty(), "expired");
 }
+
+/// Workers that come with the same first packet at once, and with others' packets.
+#[test]
+fn a_connection_without_a_port_is_given_the_first_one_by_whoever_comes() {
+    let table = Connections::new(1000);
+    let (now, timeouts) = (Duration::from_secs(1), Timeouts::default());
+    let (service, real) = parts();
+    let control = Arc::default();
+    for client in 0..100 {
+        let (nobody, vip) = (endpoint(client, 0), endpoint(VIP, 50_000));
+        let tuple = Tuple { protocol: 6, template: false, client: nobody, peer: vip };
+        let parts = (service.clone(), real.clone());
+        let server = endpoint(REAL, 50_000);
+        let expected = Connection::expected(tuple, server, &control, parts, now, &timeouts);
+        table.expect(expected, now, &timeouts);
+    }
+    let adopt = |client, port| {
+        let (client, peer) = (endpoint(client, port), endpoint(VIP, 50_000));
+        table.adopt(&Tuple { protocol: 6, template: false, client, peer })
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..100).for_each(|client| assert!(adopt(client, 4000))));
+        }
+        scope.spawn(|| (100..200).for_each(|client| assert!(!adopt(client, 4000))));
+    });
+    assert!((0..100).all(|client| !adopt(client, 4001)), "each was for one port");
+    assert_eq!((table.len(), real.load.inactive()), (100, 100));
+    (0..SHARDS).for_each(|shard| table.expire(shard, Duration::from_secs(200)));
+    assert!(table.is_empty() && !adopt(0, 4000));
+    assert_eq!(table.portless.load(std::sync::atomic::Ordering::Relaxed), 0);
+}

@@ -4,6 +4,8 @@ mod bed;
 mod extras;
 mod failure;
 mod forwarding_methods;
+mod ftp;
+mod ftp_services;
 mod lifetime;
 mod one_packet;
 mod persistence;

@@ -218,6 +218,8 @@ impl Opened {
                 Interest::NatServer(protocol, address) => {
                     keys.add_nat_server(protocol, address.ip(), address.port());
                 }
+                Interest::FtpService(address) => keys.add_ftp_service(address),
+                Interest::FtpServer(address) => keys.add_ftp_server(address),
                 Interest::TunnelServer(address) => keys.add_tunnel_server(address),
                 // Errors quote what we sent to the port, as they do of a NAT server.
                 Interest::GueServer(address) => {

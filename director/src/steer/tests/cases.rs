@@ -12,6 +12,9 @@ const SERVER: &str = "10.0.0.21";
 const SERVER6: &str = "2001:db8:1::21";
 const TUNNEL: &str = "10.0.0.31";
 const TUNNEL6: &str = "2001:db8:1::31";
+const FTP: &str = "192.0.2.12";
+const FTP6: &str = "2001:db8::12";
+const FTP_SERVER: &str = "10.0.0.23";
 const ROUTER: &str = "203.0.113.1";
 const ROUTER6: &str = "2001:db8:ee::1";
 const TCP: u8 = 6;
@@ -76,6 +79,26 @@ fn services() -> Vec<Case> {
         left("IPv6 in a frame that says IPv4", ethernet(0x0800, &to_vip6())),
         left("ARP", ethernet(0x0806, &[0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 2, 192, 0, 2, 1, 0, 0, 0, 0, 0, 0, 192, 0, 2, 10])),
         left("LLDP", ethernet(0x88cc, &[0; 46])),
+    ]
+}
+
+#[rustfmt::skip]
+fn data_connections() -> Vec<Case> {
+    let error = |from, to, port: (u16, u16)| {
+        let quoted = ip(from, to, TCP, &ports(port.0, port.1));
+        frame(&ip(ROUTER, FTP, 1, &icmp(3, &quoted)))
+    };
+    vec![
+        taken("the first port for passive FTP", frame(&ip(CLIENT, FTP, TCP, &ports(9, 1024)))),
+        taken("the last port for passive FTP", frame(&ip(CLIENT, FTP, TCP, &ports(9, 65535)))),
+        taken("IPv6 to a port for passive FTP", frame(&ip(CLIENT6, FTP6, TCP, &ports(9, 50000)))),
+        taken("a passive FTP server's answer", frame(&ip(FTP_SERVER, CLIENT, TCP, &ports(50000, 9)))),
+        taken("an error about a passive FTP server's answer", error(FTP, CLIENT, (50000, 40000))),
+        taken("an error about a packet to a passive FTP server", error(CLIENT, FTP_SERVER, (9, 50000))),
+        left("the last privileged port of an FTP service", frame(&ip(CLIENT, FTP, TCP, &ports(40000, 1023)))),
+        left("UDP to an FTP service", frame(&ip(CLIENT, FTP, UDP, &ports(40000, 50000)))),
+        left("an FTP server's ssh", frame(&ip(FTP_SERVER, CLIENT, TCP, &ports(22, 40000)))),
+        left("a packet to an FTP server's own address", frame(&ip(CLIENT, FTP_SERVER, TCP, &ports(9, 50000)))),
     ]
 }
 
@@ -182,7 +205,10 @@ fn errors() -> Vec<Case> {
 }
 
 fn all() -> Vec<Case> {
-    [services(), fragments(), replies_and_chains(), errors()].into_iter().flatten().collect()
+    [services(), data_connections(), fragments(), replies_and_chains(), errors()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 #[test]

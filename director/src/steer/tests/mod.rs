@@ -25,6 +25,10 @@ fn keys() -> KeySet {
     keys.add_nat_server(6, ip("10.0.0.21"), 8080);
     keys.add_nat_server(6, ip("10.0.0.22"), 0);
     keys.add_nat_server(6, ip("2001:db8:1::21"), 8080);
+    keys.add_ftp_service(ip("192.0.2.12"));
+    keys.add_ftp_service(ip("2001:db8::12"));
+    keys.add_ftp_server(ip("10.0.0.23"));
+    keys.add_ftp_server(ip("2001:db8:1::23"));
     keys.add_tunnel_server(ip("10.0.0.31"));
     keys.add_tunnel_server(ip("2001:db8:1::31"));
     keys

@@ -56,6 +56,13 @@ pub enum Outcome {
 }
 
 impl Control {
+    /// A request for a passive data connection is not waited for any more: the next reply passes as it
+    /// is, unless it repeats one that was rewritten. For a connection that is not established, or no
+    /// longer.
+    pub fn withdraw(&mut self) {
+        self.passive = false;
+    }
+
     /// A packet from the client. Its acknowledgement numbers become the server's; its data stay as
     /// they are, because a server behind NAT sees the client's own address.
     pub fn from_client(

@@ -130,6 +130,20 @@ fn a_reply_that_nobody_asked_for_is_not_rewritten() {
 }
 
 #[test]
+fn a_request_that_is_withdrawn_has_no_reply_rewritten_but_the_former_ones() {
+    let mut bed = Bed::v4();
+    bed.client(tcp(500, 100), "PASV\r\n");
+    bed.server(tcp(100, 506), REPLY);
+    bed.client(tcp(506, 100 + after(REWRITTEN)), "PASV\r\n");
+    bed.control.withdraw();
+    let next = 100 + after(REPLY);
+    let (outcome, sent) = bed.server(tcp(next, 512), REPLY);
+    assert_eq!(outcome, Outcome::Forward(None));
+    assert_eq!(sent, (next + LONGER, 512, REPLY.to_owned()), "numbers are still adjusted");
+    assert_eq!(bed.server(tcp(100, 512), REPLY), (passive(), (100, 512, REWRITTEN.to_owned())));
+}
+
+#[test]
 fn each_of_several_passive_replies_is_rewritten() {
     let mut bed = Bed::v4();
     let mut next = 0u32.wrapping_sub(60);
