@@ -227,7 +227,7 @@ impl Dispatcher {
                     }
                     if !connection.server.is_available() {
                         let policy = &connection.service.policy;
-                        let lost = policy.when_gone(signal);
+                        let lost = policy.when_gone(signal.may_be_scheduled());
                         return Err((lost, connection.tuple));
                     }
                 }
