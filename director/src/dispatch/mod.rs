@@ -241,7 +241,7 @@ impl Dispatcher {
                     }
                     if !connection.server.is_available() {
                         let policy = &connection.service.policy;
-                        let lost = policy.when_gone(headers.protocol, headers.tcp_flags);
+                        let lost = policy.when_gone(signal.may_be_scheduled());
                         return Err((lost, connection.tuple));
                     }
                 }

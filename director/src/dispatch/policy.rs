@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use forwarding::{Family, mss};
 
+use super::TCP;
 use super::state::{State, Timeouts};
 use super::verdict::DropReason;
-use super::{TCP, tcp};
 use crate::control::api::{Extras, GoneServer, MssClamp, NoDestination};
 
 /// See the module. Each value is a word by itself: they do not depend on each other.
@@ -84,9 +84,9 @@ impl Policy {
         }
     }
 
-    /// What becomes of a client's packet whose server has been removed; `flags` are TCP's.
-    pub(super) fn when_gone(&self, protocol: u8, flags: u8) -> Lost {
-        let opens = protocol != TCP || tcp::may_be_scheduled(flags, false);
+    /// What becomes of a client's packet whose server has been removed; `opens`: it may make a
+    /// connection.
+    pub(super) fn when_gone(&self, opens: bool) -> Lost {
         match self.switches.load(Relaxed) {
             switches if switches & RESCHEDULE_WHEN_GONE != 0 && opens => Lost::Over,
             switches if switches & (RST_WHEN_GONE | RESCHEDULE_WHEN_GONE) != 0 => Lost::Told,
@@ -145,17 +145,13 @@ mod tests {
     use super::*;
     use crate::control::api::OwnTimeouts;
 
-    const RST: u8 = 0x04;
-    const SYN: u8 = 0x02;
-    const ACK: u8 = 0x10;
-
     #[test]
     fn a_service_that_asks_for_nothing_behaves_as_the_kernels() {
         let (policy, timeouts) = (Policy::default(), Timeouts::default());
         for state in [State::Established, State::FinWait, State::Udp, State::SynRecv] {
             assert_eq!(policy.timeout(state, &timeouts), timeouts.of(state));
         }
-        assert_eq!(policy.when_gone(6, SYN), Lost::Waits);
+        assert_eq!((policy.when_gone(true), policy.when_gone(false)), (Lost::Waits, Lost::Waits));
         assert_eq!(policy.no_server(6), DropReason::NoServer);
         assert!(!policy.leaves_quiesced());
         assert_eq!(policy.mss_limit().bytes(Family::V4, || 1480), None);
@@ -176,13 +172,9 @@ mod tests {
     fn only_what_may_open_a_connection_is_rescheduled() {
         let gone_server = GoneServer::Reschedule;
         let policy = Policy::new(&Extras { gone_server, ..Extras::default() });
-        assert_eq!(policy.when_gone(6, SYN), Lost::Over);
-        assert_eq!(policy.when_gone(17, 0), Lost::Over);
-        assert_eq!(policy.when_gone(6, ACK), Lost::Told);
-        assert_eq!(policy.when_gone(6, SYN | RST), Lost::Told);
+        assert_eq!((policy.when_gone(true), policy.when_gone(false)), (Lost::Over, Lost::Told));
         policy.set(&Extras { gone_server: GoneServer::Rst, ..Extras::default() });
-        assert_eq!(policy.when_gone(6, SYN), Lost::Told);
-        assert_eq!(policy.when_gone(17, 0), Lost::Told);
+        assert_eq!((policy.when_gone(true), policy.when_gone(false)), (Lost::Told, Lost::Told));
     }
 
     #[test]

@@ -159,7 +159,10 @@ impl Scene {
         let Some(view) = views.into_iter().find(|view| view.spec.key == key) else { return };
         let (tcp, udp) = match key {
             ServiceKey::Address { protocol: Protocol::Tcp, .. } => (random.below(2) == 0, 0),
-            _ => (false, random.below(100) as u32),
+            ServiceKey::Address { protocol: Protocol::Udp, .. } => {
+                (false, random.below(100) as u32)
+            }
+            _ => (false, 0),
         };
         let seconds = if tcp { random.below(1000) as u32 } else { 0 };
         let extras = Extras {

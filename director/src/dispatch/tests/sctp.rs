@@ -5,7 +5,7 @@ use forwarding::checksum;
 use forwarding::wire::sctp::chunk;
 
 use super::bed::*;
-use crate::control::api::{Forwarding, Protocol};
+use crate::control::api::{Extras, Forwarding, GoneServer, Protocol, ServiceSpec};
 use crate::control::operations::Command;
 use crate::dispatch::verdict::{DropReason, PassReason, Verdict};
 
@@ -161,4 +161,22 @@ fn a_removed_server_keeps_its_associations_waiting() {
     bed.apply(Command::DeleteServer { service: key(Protocol::Sctp, VIP), server: at(SAME) });
     let verdict = bed.sctp(CLIENT, VIP, chunk::COOKIE_ECHO).verdict;
     assert_eq!(verdict, Verdict::Drop(DropReason::ServerRemoved));
+}
+
+#[test]
+fn where_the_service_says_so_an_init_leaves_a_removed_server_and_nothing_else_does() {
+    let mut bed = bed(&[(SAME, Forwarding::Nat), (OTHER, Forwarding::Nat)]);
+    let gone_server = GoneServer::Reschedule;
+    let extras = Some(Extras { gone_server, ..Extras::default() });
+    let service = ServiceSpec { extras, ..service(key(Protocol::Sctp, VIP), "rr") };
+    let key = service.key;
+    bed.apply(Command::EditService { service });
+    assert_eq!(ports(&bed.sctp(CLIENT, VIP, chunk::INIT)).1, at(OTHER).port());
+    bed.apply(Command::DeleteServer { service: key, server: at(OTHER) });
+    assert_eq!(ports(&bed.sctp(CLIENT, VIP, chunk::INIT)).1, at(SAME).port());
+    bed.apply(Command::DeleteServer { service: key, server: at(SAME) });
+    let verdict = bed.sctp(CLIENT, VIP, chunk::DATA).verdict;
+    assert_eq!(verdict, Verdict::Answer { reason: DropReason::ServerGone });
+    assert!(bed.dispatcher.reply().unwrap().1.is_icmp());
+    assert!(bed.states().is_empty());
 }
