@@ -227,8 +227,10 @@ impl Connection {
     pub fn outgoing(&mut self, flags: u8, bytes: usize, now: Duration, timeouts: &Timeouts) {
         self.no_output = false;
         self.advance(Direction::Output, flags, now, timeouts);
-        self.service.traffic.outgoing(bytes);
-        self.server.traffic.outgoing(bytes);
+        // Of an FTP control connection it is not known yet how many bytes it will have.
+        if self.ftp.is_none() {
+            self.counted(bytes, false);
+        }
     }
 
     /// A later fragment: counted, and it keeps the connection alive.

@@ -34,4 +34,4 @@ mod world;
 
 pub use report::Report;
 pub use runner::run;
-pub use step::{Flow, From, Kind, Packet, Protocol, Scenario, Step};
+pub use step::{Flow, From, Kind, Packet, Protocol, Scenario, Segment, Step};

@@ -9,7 +9,7 @@ use super::compare::{by_client_in_order, difference, fates};
 use super::listing;
 use super::report::Report;
 use super::stage::Stage;
-use super::step::{Flow, From, Packet, Scenario, Step};
+use super::step::{Flow, From, Kind, Packet, Scenario, Step};
 use crate::kernel_host::Answer;
 
 /// Packets on their way at a time: no more than the guest's network card holds.
@@ -60,6 +60,10 @@ impl Run<'_> {
                 let answers = self.stage.restore(rules)?;
                 let first = rules.first().map_or("", String::as_str);
                 self.compare_answers(&format!("{} rules ({first} ...)", rules.len()), &answers);
+            }
+            Step::KernelSetting(name, value) => {
+                self.report.transcript.push(format!("the kernel: {name} = {value}"));
+                self.stage.kernel.sysctl(name, value)?;
             }
             Step::Send(packets) => self.send(packets)?,
             Step::Show(arguments) => self.show(arguments)?,
@@ -117,13 +121,17 @@ impl Run<'_> {
     }
 
     /// Cuts `packets` so that a server's answer is not in one batch with the first packet of its
-    /// flow: it is not known before who answers.
+    /// flow: it is not known before who answers. Nor is a segment with what the other side has said
+    /// before: a kernel looks at the numbers of a whole burst first, and then forwards it.
     fn batches(&self, packets: &[Packet]) -> Vec<Vec<Packet>> {
         let mut batches: Vec<Vec<Packet>> = Vec::new();
         for packet in packets {
             let fits = batches.last().is_some_and(|batch| {
-                let asked = batch.iter().any(|earlier| earlier.flow == packet.flow);
-                batch.len() < BATCH && !(packet.from == From::Server && asked)
+                let flow = packet.flow;
+                let asked = batch.iter().any(|earlier| earlier.flow == flow);
+                let heard = matches!(packet.kind, Kind::Segment(_))
+                    && batch.iter().any(|earlier| earlier.from != packet.from);
+                batch.len() < BATCH && !(packet.from == From::Server && asked) && !heard
             });
             match batches.last_mut() {
                 Some(batch) if fits => batch.push(*packet),

@@ -5,6 +5,7 @@
 
 mod by_address;
 mod by_load;
+mod ftp;
 mod kernel_host;
 mod packets;
 mod states;
@@ -50,8 +51,14 @@ use same;
 
 #[test]
 fn every_scenario_is_tested_quick() {
-    let mut tested: Vec<&str> =
-        [by_address::SCENARIOS, by_load::SCENARIOS, packets::SCENARIOS, states::SCENARIOS].concat();
+    let mut tested: Vec<&str> = [
+        by_address::SCENARIOS,
+        by_load::SCENARIOS,
+        ftp::SCENARIOS,
+        packets::SCENARIOS,
+        states::SCENARIOS,
+    ]
+    .concat();
     tested.sort_unstable();
     let all = scenarios::all();
     let mut wanted: Vec<&str> = all.iter().map(|scenario| scenario.name.as_str()).collect();

@@ -1,6 +1,9 @@
 //! The scenarios that are compared, by name.
 
 mod clients;
+mod ftp;
+mod ftp_cases;
+mod ftp_services;
 mod hashing;
 mod packets;
 mod rules;
@@ -13,7 +16,15 @@ use super::step::{Scenario, Step};
 
 /// All of them.
 pub fn all() -> Vec<Scenario> {
-    [schedulers::all(), hashing::all(), packets::all(), states::all()].concat()
+    [
+        schedulers::all(),
+        hashing::all(),
+        packets::all(),
+        states::all(),
+        ftp::all(),
+        ftp_services::all(),
+    ]
+    .concat()
 }
 
 /// The one called `name`.
