@@ -61,10 +61,6 @@ impl Run<'_> {
                 let first = rules.first().map_or("", String::as_str);
                 self.compare_answers(&format!("{} rules ({first} ...)", rules.len()), &answers);
             }
-            Step::KernelSetting(name, value) => {
-                self.report.transcript.push(format!("the kernel: {name} = {value}"));
-                self.stage.kernel.sysctl(name, value)?;
-            }
             Step::Send(packets) => self.send(packets)?,
             Step::Show(arguments) => self.show(arguments)?,
             Step::Wait(time) => {

@@ -25,8 +25,6 @@ pub enum Step {
     Ipvsadm(String),
     /// Rules for `ipvsadm -R`, one per line.
     Restore(Vec<String>),
-    /// A setting that the kernel alone has: `sysctl` name and value.
-    KernelSetting(&'static str, &'static str),
     /// Packets, one after the other. All that comes out is compared.
     Send(Vec<Packet>),
     /// A listing, with its arguments: `-L -n --stats`. Compared line by line.

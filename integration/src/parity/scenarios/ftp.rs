@@ -147,10 +147,8 @@ fn scenario(name: &str, service: &str, client: &str, cases: &[Case]) -> Scenario
     let at: SocketAddr = at;
     let cast = Cast { service: at, client, server_port: 2121 };
     let real = SocketAddr::new(server(1, at).ip(), cast.server_port);
-    let mut steps = vec![
-        Step::KernelSetting("net.ipv4.vs.conntrack", "1"),
-        Step::Restore(vec![format!("-A -t {at} -s rr"), format!("-a -t {at} -r {real} -m")]),
-    ];
+    let mut steps =
+        vec![Step::Restore(vec![format!("-A -t {at} -s rr"), format!("-a -t {at} -r {real} -m")])];
     for (case, port) in cases.iter().zip(4000..) {
         let mut talk = Talk::control(cast, port);
         case(&mut talk);
