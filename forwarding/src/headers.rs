@@ -141,6 +141,12 @@ impl Headers {
         self.icmp_type(frame).is_some_and(|kind| icmp::quotes(self.family, kind))
     }
 
+    /// A fragment with the transport header: others are to come.
+    #[inline]
+    pub fn is_first_fragment(&self) -> bool {
+        matches!(self.fragment, Fragment::First { .. })
+    }
+
     /// A fragment without the transport header: there are no ports to go by.
     #[inline]
     pub fn is_later_fragment(&self) -> bool {

@@ -10,7 +10,9 @@ pub mod direct;
 pub mod fragment;
 pub mod helpers;
 pub mod icmp;
+pub mod mss;
 pub mod nat;
+pub mod reset;
 pub mod tunnel;
 pub mod wire;
 
@@ -18,6 +20,7 @@ mod address;
 mod headers;
 mod packet;
 mod parse;
+mod reply;
 
 pub use headers::{Family, Fragment, Headers, Malformed};
 pub use packet::Packet;

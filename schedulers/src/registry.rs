@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! schedulers! {
-//!     rr, wrr, lc, wlc, sed, nq, fo, ovf, twos, dh, sh, mh, lblc, lblcr,
+//!     rr, wrr, swrr, lc, wlc, sed, nq, fo, ovf, twos, dh, sh, mh, lblc, lblcr,
 //!     NAME,
 //! }
 //! ```
@@ -42,6 +42,7 @@ macro_rules! schedulers {
 schedulers! {
     rr,
     wrr,
+    swrr,
     lc,
     wlc,
     sed,

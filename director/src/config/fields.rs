@@ -103,6 +103,18 @@ impl<'a> Field<'a> {
         self.value.get_ref().is_table()
     }
 
+    /// Whether the value is true or false, likewise.
+    pub(super) fn is_boolean(&self) -> bool {
+        self.value.get_ref().is_bool()
+    }
+
+    /// The value of `key`, when this is a table and has it. Says nothing of the table's other keys:
+    /// that is for who reads it as a [`table`](Field::table).
+    pub(super) fn key(&self, key: &str) -> Option<Field<'a>> {
+        let value = self.value.get_ref().as_table()?.get(key)?;
+        Some(Field { path: format!("{}.{key}", self.path), value })
+    }
+
     /// Where the value starts, in bytes.
     pub(super) fn offset(&self) -> usize {
         self.value.span().start

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::fields::Fields;
 use super::problem::Report;
-use super::{DeclaredService, address, scheduling, server};
+use super::{DeclaredService, address, extras, scheduling, server};
 use crate::control::api::{Persistence, Protocol, ServiceKey, ServiceSpec};
 
 /// Keys of a service.
@@ -16,12 +16,16 @@ pub(super) const KEYS: &[&str] = &[
     "scheduler_flags",
     "persistence",
     "one_packet",
+    "timeouts",
+    "gone_server",
+    "no_destination",
+    "mss_clamp",
     "forwarding",
     "server",
 ];
 
 /// Keys of `persistence`.
-pub(super) const PERSISTENCE: &[&str] = &["timeout", "prefix", "engine"];
+pub(super) const PERSISTENCE: &[&str] = &["timeout", "prefix", "engine", "leave_quiesced"];
 
 /// 31 days, `IP_VS_SVC`'s limit as `ipvsadm -p` checks it.
 const LONGEST_PERSISTENCE: u32 = 31 * 86_400;
@@ -72,6 +76,7 @@ fn read(
     let flags = scheduling::flags(fields, &scheduler, report);
     let persistence = persistence(fields, key, report);
     let one_packet = one_packet(fields, key, report);
+    let extras = Some(extras::read(fields, key.and_then(protocol), report));
     let servers = server::read_all(fields, key, report);
     let key = key?;
     if let ServiceKey::Address { address, .. } = key
@@ -86,7 +91,7 @@ fn read(
         );
     }
     Some(DeclaredService {
-        service: ServiceSpec { key, scheduler, flags, persistence, one_packet },
+        service: ServiceSpec { key, scheduler, flags, persistence, one_packet, extras },
         servers,
     })
 }
@@ -125,9 +130,6 @@ fn key(fields: &Fields<'_>, report: &mut Report<'_>) -> Option<ServiceKey> {
         return None;
     };
     let (protocol, address) = address::listen(&listen, report)?;
-    if protocol == Protocol::Sctp {
-        listen.wrong("SCTP services come with a later version", "listen on /tcp or /udp", report);
-    }
     Some(ServiceKey::Address { protocol, address })
 }
 
@@ -160,7 +162,7 @@ fn persistence(
     if let Some(field) = table.get("engine") {
         field.word(&[("sip", ())], report)?;
         engine = Some("sip".to_owned());
-        if protocol(key).is_some_and(|protocol| protocol != Protocol::Udp) {
+        if key.and_then(protocol).is_some_and(|protocol| protocol != Protocol::Udp) {
             field.wrong(
                 "the sip engine reads UDP datagrams only",
                 "listen on /udp, or remove engine",
@@ -182,24 +184,18 @@ fn one_packet(fields: &Fields<'_>, key: Option<ServiceKey>, report: &mut Report<
         return false;
     };
     let one_packet = field.boolean(report).unwrap_or(false);
-    if one_packet && protocol(key).is_some_and(|protocol| protocol != Protocol::Udp) {
+    if one_packet && key.and_then(protocol).is_some_and(|protocol| protocol != Protocol::Udp) {
         field.wrong(
             "scheduling each packet by itself is for UDP only",
             "remove one_packet, or listen on /udp",
-            report,
-        );
-    } else if one_packet {
-        field.wrong(
-            "scheduling each packet by itself comes with a later version",
-            "remove one_packet; the datagrams of one client port then go to one server",
             report,
         );
     }
     one_packet
 }
 
-fn protocol(key: Option<ServiceKey>) -> Option<Protocol> {
-    match key? {
+fn protocol(key: ServiceKey) -> Option<Protocol> {
+    match key {
         ServiceKey::Address { protocol, .. } => Some(protocol),
         ServiceKey::Fwmark { .. } => None,
     }

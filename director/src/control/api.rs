@@ -4,6 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
+pub use super::extras::{Extras, GoneServer, MssClamp, NoDestination, OwnTimeouts};
+
 /// Transport protocol of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -125,6 +127,10 @@ pub struct ServiceSpec {
     /// One-packet scheduling (UDP).
     #[serde(default)]
     pub one_packet: bool,
+    /// What the kernel's IPVS does not do. `None` in an edit leaves it as it is, when a service is
+    /// added it is all off; always there in an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extras: Option<Extras>,
 }
 
 /// A real server as it is asked for.

@@ -15,6 +15,7 @@
 pub mod api;
 pub mod client;
 mod client_error;
+mod extras;
 mod guard;
 mod metrics;
 pub mod operations;

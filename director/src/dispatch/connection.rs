@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use super::ftp::Helper;
 use super::service::{RealServer, Service};
+use super::signal::Signal;
 use super::state::{State, Timeouts};
-use super::tcp::{self, Direction};
+use super::tcp::Direction;
 use super::transmitter::Transmitter;
 
 /// An address and a port, host order.
@@ -60,6 +61,8 @@ pub struct Connection {
     /// We see only what the client sends; cleared by the first packet from the server.
     no_output: bool,
     active: bool,
+    /// Packets from the client, as far as `drop_entry` counts them.
+    packets: u8,
     /// Of a template: shared with its connections. Of a connection: its template's, or its FTP
     /// control connection's, if it has one.
     control: Option<Arc<Control>>,
@@ -93,6 +96,7 @@ impl Connection {
             state: State::None,
             expires: now + Duration::from_secs(3),
             active: false,
+            packets: 0,
             control: None,
             ftp: None,
         }
@@ -134,6 +138,7 @@ impl Connection {
             expires,
             no_output: false,
             active: false,
+            packets: 0,
             control: Some(Arc::default()),
             ftp: None,
         }
@@ -198,12 +203,19 @@ impl Connection {
         (control.children.load(Relaxed) > 0).then_some(Duration::from_secs(60))
     }
 
+    /// Packets from the client so far; 255 is that many or more.
+    pub fn packets(&self) -> u8 {
+        self.packets
+    }
+
+    /// Of a template: whether one of its connections has been established or answered.
+    pub fn is_assured(&self) -> bool {
+        self.control.as_ref().is_some_and(|control| control.assured.load(Relaxed))
+    }
+
     /// The state as `ipvsadm -L -c` shows it.
     pub fn state_name(&self) -> &'static str {
-        match &self.control {
-            Some(control) if self.tuple.template && control.assured.load(Relaxed) => "ASSURED",
-            _ => self.state.name(),
-        }
+        if self.tuple.template && self.is_assured() { "ASSURED" } else { self.state.name() }
     }
 
     /// Whether a server's packet with this name (client, and the server as peer) belongs to it.
@@ -215,28 +227,23 @@ impl Connection {
     }
 
     /// A packet from the client: state, timer and counters move. `bytes` is the length of the IP
-    /// packet; `flags` are TCP's.
-    pub fn incoming(&mut self, flags: u8, bytes: usize, now: Duration, timeouts: &Timeouts) {
+    /// packet.
+    pub fn incoming(&mut self, signal: Signal, bytes: usize, now: Duration, timeouts: &Timeouts) {
         let direction = if self.no_output { Direction::InputOnly } else { Direction::Input };
-        self.advance(direction, flags, now, timeouts);
+        self.advance(direction, signal, now, timeouts);
+        self.packets = self.packets.saturating_add(1);
         self.service.traffic.incoming(bytes);
         self.server.traffic.incoming(bytes);
     }
 
     /// A packet from the server.
-    pub fn outgoing(&mut self, flags: u8, bytes: usize, now: Duration, timeouts: &Timeouts) {
+    pub fn outgoing(&mut self, signal: Signal, bytes: usize, now: Duration, timeouts: &Timeouts) {
         self.no_output = false;
-        self.advance(Direction::Output, flags, now, timeouts);
+        self.advance(Direction::Output, signal, now, timeouts);
         // Of an FTP control connection it is not known yet how many bytes it will have.
         if self.ftp.is_none() {
             self.counted(bytes, false);
         }
-    }
-
-    /// A later fragment: counted, and it keeps the connection alive.
-    pub fn continued(&mut self, bytes: usize, incoming: bool, now: Duration, timeouts: &Timeouts) {
-        self.expires = now + timeouts.of(self.state);
-        self.counted(bytes, incoming);
     }
 
     /// A packet about the connection (an ICMP error): counted, and nothing else.
@@ -250,26 +257,32 @@ impl Connection {
         }
     }
 
-    /// Whether a new SYN from the same client port starts a new connection in place of this one:
-    /// `conn_reuse_mode=1` of the kernel.
-    pub fn may_be_reused(&self) -> bool {
-        // A connection under another's control is never rescheduled.
-        self.control.is_none() && matches!(self.state, State::TimeWait | State::Close)
+    /// Whether another one controls it: such a one is never scheduled anew for its state.
+    pub fn is_controlled(&self) -> bool {
+        self.control.is_some()
     }
 
-    fn advance(&mut self, direction: Direction, flags: u8, now: Duration, timeouts: &Timeouts) {
-        self.state = match self.tuple.protocol {
-            6 => tcp::next(direction, self.state, flags),
-            _ => State::Udp,
-        };
+    /// Whether we see only what the client sends.
+    pub fn is_half_seen(&self) -> bool {
+        self.no_output
+    }
+
+    fn advance(
+        &mut self,
+        direction: Direction,
+        signal: Signal,
+        now: Duration,
+        timeouts: &Timeouts,
+    ) {
+        self.state = signal.next(timeouts.is_tcp_secure(), direction, self.state);
         let active = self.state.is_active();
         if active != self.active {
             self.active = active;
             self.server.load.connection_moved(active);
         }
-        self.expires = now + timeouts.of(self.state);
+        self.expires = now + self.service.policy.timeout(self.state, timeouts);
         if let Some(control) = &self.control
-            && (self.state == State::Established || direction == Direction::Output)
+            && (self.state.is_established() || direction == Direction::Output)
         {
             control.assured.store(true, Relaxed);
         }

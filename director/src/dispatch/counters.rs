@@ -28,6 +28,8 @@ pub struct Verdicts {
     passed: [Counter; PassReason::ALL.len()],
     /// ICMP errors sent.
     pub answered: Counter,
+    /// TCP resets sent.
+    pub resets: Counter,
 }
 
 /// One line of [`Verdicts::rows`]: label, meaning, packets.
@@ -67,10 +69,10 @@ impl Verdicts {
         let dropped = DropReason::ALL
             .iter()
             .map(|&reason| (reason.label(), reason.meaning(), self.dropped[reason as usize].get()));
-        sent.chain(passed).chain(dropped).chain(std::iter::once((
-            "icmp_sent",
-            "ICMP errors sent to clients or servers.",
-            self.answered.get(),
-        )))
+        let own = [
+            ("icmp_sent", "ICMP errors sent to clients or servers.", self.answered.get()),
+            ("resets_sent", "TCP resets sent to clients.", self.resets.get()),
+        ];
+        sent.chain(passed).chain(dropped).chain(own)
     }
 }

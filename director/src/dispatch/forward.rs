@@ -6,12 +6,13 @@ use std::time::Duration;
 use forwarding::checksum::{self, Partial};
 use forwarding::icmp::Error;
 use forwarding::tunnel::{Encapsulation, Outer};
-use forwarding::{Family, Headers, Packet, direct, icmp, nat};
+use forwarding::{Family, Fragment, Headers, Packet, direct, icmp, mss, nat};
 
 use super::connections::Way;
+use super::settings::Setting;
 use super::transmitter::{Transmitter, encapsulation};
 use super::verdict::{DropReason, Method, PassReason, Path, Stop, Verdict};
-use super::{Dispatcher, Routes, Target};
+use super::{Dispatcher, Routes, Shared, Target};
 
 /// Where a packet goes and what is done to it for that.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +21,14 @@ pub(super) struct Onward {
     pub(super) destination: IpAddr,
     /// What goes around it, with [`Method::Tunnel`].
     pub(super) tunnel: Option<Encapsulation>,
+}
+
+impl Onward {
+    /// The longest packet that goes this way, in bytes: the path's MTU, less what the tunnel adds.
+    fn mtu(&self, path: &Path, partial: Option<Partial>) -> u32 {
+        let overhead = |tunnel: Encapsulation| tunnel.overhead(self.destination, partial.is_some());
+        path.mtu.saturating_sub(self.tunnel.map_or(0, overhead) as u32)
+    }
 }
 
 impl Target {
@@ -38,6 +47,15 @@ impl Target {
         };
         Ok(Onward { method, destination, tunnel })
     }
+
+    /// Whether the packet would leave with a wrong checksum: SCTP's covers the ports and can only be
+    /// computed anew, but the rest of a fragmented packet is not here.
+    fn breaks_checksum(&self, headers: &Headers) -> bool {
+        headers.is_sctp()
+            && headers.fragment != Fragment::Whole
+            && self.transmitter == Transmitter::Nat
+            && self.server.1 != self.virtual_endpoint.1
+    }
 }
 
 impl Dispatcher {
@@ -54,6 +72,11 @@ impl Dispatcher {
             Ok(onward) => onward,
             Err(reason) => return Verdict::Pass(reason),
         };
+        if target.breaks_checksum(&headers) {
+            return Verdict::Drop(DropReason::SctpFragment);
+        }
+        // Nobody after us could complete a CRC.
+        checksum::complete_sctp(packet.bytes_mut(), &headers);
         // Nothing that comes before the rewrite changes what the transport checksum covers.
         let partial = checksum::partial(packet.bytes(), &headers);
         let path = match self.prepare(now, routes, packet, &mut headers, &onward, partial) {
@@ -65,6 +88,9 @@ impl Dispatcher {
                 return stop.into();
             }
         };
+        if let Some(most) = target.mss.bytes(headers.family, || onward.mtu(&path, partial)) {
+            mss::clamp(packet.bytes_mut(), &headers, partial, most);
+        }
         let method = onward.method;
         match method {
             Method::Nat => {
@@ -120,7 +146,7 @@ impl Dispatcher {
         onward: &Onward,
         partial: Option<Partial>,
     ) -> Result<Path, Stop> {
-        let &Onward { method, destination, tunnel } = onward;
+        let &Onward { method, destination, .. } = onward;
         if method != Method::Tunnel && destination.is_ipv4() != (headers.family == Family::V4) {
             return Err(Stop::Drop(DropReason::FamilyMismatch));
         }
@@ -130,14 +156,24 @@ impl Dispatcher {
             let own = own_address(routes, headers, method);
             return Err(self.answer(now, packet, headers, own, Error::TimeExceeded, reason));
         }
-        let overhead = tunnel.map_or(0, |tunnel| tunnel.overhead(destination, partial.is_some()));
-        let mtu = path.mtu.saturating_sub(overhead as u32);
-        if headers.ip_len() > mtu as usize && headers.dont_fragment {
+        let mtu = onward.mtu(&path, partial);
+        if headers.ip_len() > mtu as usize
+            && headers.dont_fragment
+            && !self.is_cut_regardless(headers.family, method)
+        {
             let reason = DropReason::TooBig;
             let own = own_address(routes, headers, method);
             return Err(self.answer(now, packet, headers, own, Error::TooBig { mtu }, reason));
         }
         Ok(path)
+    }
+
+    /// Whether a packet of its family goes out in pieces by this method though its sender would not
+    /// have it fragmented: an IPv4 packet in a tunnel, without discovery of the path's MTU.
+    fn is_cut_regardless(&self, family: Family, method: Method) -> bool {
+        family == Family::V4
+            && method == Method::Tunnel
+            && !self.shared.settings.is_on(Setting::PmtuDisc)
     }
 
     /// Puts the packet into the tunnel to its server. All packets of a connection, later fragments
@@ -154,7 +190,12 @@ impl Dispatcher {
         let Some(source) = path.source else {
             return Verdict::Drop(DropReason::NoRoute);
         };
-        let outer = Outer { source, destination: onward.destination, id: self.next_id };
+        let outer = Outer {
+            source,
+            destination: onward.destination,
+            id: self.next_id,
+            path_mtu_discovery: self.shared.settings.is_on(Setting::PmtuDisc),
+        };
         self.next_id = self.next_id.wrapping_add(1);
         let tunnel = onward.tunnel.unwrap_or_default();
         let flow = match tunnel {
@@ -184,7 +225,8 @@ impl Dispatcher {
         error: Error,
         reason: DropReason,
     ) -> Stop {
-        if !self.limiter.allow(now) {
+        let Shared { limiter, settings, .. } = &*self.shared;
+        if !limiter.allow(now, settings, headers.source, error) {
             return Stop::Drop(reason);
         }
         let partial = checksum::partial(packet.bytes(), headers);
@@ -204,7 +246,7 @@ impl Dispatcher {
 
 /// The address that the sender of a packet hears errors from: a router speaks with its own; on the
 /// way in the VIP is the director's own.
-fn own_address(routes: &mut impl Routes, headers: &Headers, method: Method) -> IpAddr {
+pub(super) fn own_address(routes: &mut impl Routes, headers: &Headers, method: Method) -> IpAddr {
     match method {
         Method::NatReply => {
             routes.path(headers.source).and_then(|back| back.source).unwrap_or(headers.source)

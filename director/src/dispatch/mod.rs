@@ -8,9 +8,10 @@
 //!   │── later fragment ── fragments.rs: the ports of the first ── not seen ──> pass up
 //!   v
 //! find the connection ── none ── schedule.rs: service? may it open one? ask the scheduler
-//!   │                               no service: pass up    no server: ICMP port unreachable
+//!   │  (reuse.rs: does it end?)     no service: pass up    no server: refusal.rs, tell the client
+//!   │                               one-packet scheduling: one_packet.rs
 //!   v
-//! advance its state, timer and counters (connection.rs, tcp.rs)
+//! advance its state, timer and counters (connection.rs, signal.rs, tcp.rs, sctp.rs)
 //!   v
 //! forward.rs: route, TTL, MTU, rewrite by the connection's method ──> transmit
 //!   │── FTP control connection ── ftp.rs ── what it announces goes into the table
@@ -21,10 +22,14 @@
 pub mod connection;
 pub mod connections;
 pub mod counters;
+pub mod defence;
 pub mod fragments;
 pub mod ftp;
+pub mod limiter;
 pub mod sctp;
 pub mod service;
+pub mod settings;
+pub mod signal;
 pub mod state;
 pub mod tcp;
 pub mod traffic;
@@ -33,9 +38,13 @@ pub mod verdict;
 
 mod forward;
 mod icmp;
-mod limiter;
+mod one_packet;
 mod persistence;
+mod policy;
+mod refusal;
+mod reuse;
 mod schedule;
+mod stray;
 #[cfg(test)]
 mod tcp_cells;
 #[cfg(test)]
@@ -46,14 +55,17 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forwarding::icmp::Error;
 use forwarding::{Fragment, Headers, Malformed, Packet, parse};
 
-use connection::Endpoint;
+use connection::{Connection, Endpoint, Tuple};
 use connections::{Connections, Way};
+use defence::Defence;
 use fragments::Fragments;
 use limiter::Limiter;
+use policy::{Lost, MssLimit};
 use service::Services;
+use settings::Settings;
+use signal::Signal;
 use state::Timeouts;
 use transmitter::Transmitter;
 use verdict::{DropReason, PassReason, Path, Stop, Verdict};
@@ -63,6 +75,7 @@ const ICMP: u8 = 1;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMPV6: u8 = 58;
+const SCTP: u8 = 132;
 
 /// Room for an ICMP error with its quote: Ethernet, VLAN tag, 1280 bytes of IPv6.
 const REPLY_SIZE: usize = 2048;
@@ -83,6 +96,12 @@ pub struct Shared {
     pub fragments: Fragments,
     /// Whose connections are FTP control connections.
     pub ftp: ftp::Ports,
+    /// The settings.
+    pub settings: Settings,
+    /// How many ICMP errors of our own may be sent.
+    pub limiter: Limiter,
+    /// What is done against floods of connections.
+    pub defence: Defence,
 }
 
 impl Shared {
@@ -97,8 +116,15 @@ impl Shared {
     }
 
     fn of(connections: Connections) -> Shared {
-        let (timeouts, fragments) = (Timeouts::default(), Fragments::default());
-        Shared { connections, timeouts, fragments, ftp: ftp::Ports::default() }
+        Shared {
+            connections,
+            timeouts: Timeouts::default(),
+            fragments: Fragments::default(),
+            ftp: ftp::Ports::default(),
+            settings: Settings::default(),
+            limiter: Limiter::default(),
+            defence: Defence::default(),
+        }
     }
 
     /// The same with these ports for FTP.
@@ -116,6 +142,8 @@ struct Target {
     client: Endpoint,
     virtual_endpoint: Endpoint,
     server: Endpoint,
+    /// Of a packet with SYN: what it may announce.
+    mss: MssLimit,
     /// An FTP control connection.
     is_helped: bool,
 }
@@ -126,7 +154,6 @@ pub struct Dispatcher {
     reply: Box<[u8; REPLY_SIZE]>,
     /// Length and headers of what is in `reply`.
     replied: Option<(usize, Headers)>,
-    limiter: Limiter,
     /// Identification of the next outer IPv4 header.
     next_id: u16,
 }
@@ -134,17 +161,11 @@ pub struct Dispatcher {
 impl Dispatcher {
     /// A pipeline on shared tables. `seed` is where IPv4 identifications of tunnel packets start.
     pub fn new(shared: Arc<Shared>, seed: u16) -> Dispatcher {
-        Dispatcher {
-            shared,
-            reply: Box::new([0; REPLY_SIZE]),
-            replied: None,
-            limiter: Limiter::new(),
-            next_id: seed,
-        }
+        Dispatcher { shared, reply: Box::new([0; REPLY_SIZE]), replied: None, next_id: seed }
     }
 
-    /// The ICMP error that goes with the last [`Verdict::Answer`]: an Ethernet frame and its
-    /// headers.
+    /// The ICMP error or TCP reset that goes with the last [`Verdict::Answer`]: an Ethernet frame
+    /// and its headers.
     pub fn reply(&self) -> Option<(&[u8], Headers)> {
         self.replied.map(|(len, headers)| (&self.reply[..len], headers))
     }
@@ -166,8 +187,8 @@ impl Dispatcher {
             Err(Malformed::BadChecksum) => return Verdict::Drop(DropReason::BadChecksum),
         };
         match headers.protocol {
-            TCP | UDP => {}
-            ICMP | ICMPV6 => return self.handle_icmp(now, routes, packet, headers),
+            TCP | UDP | SCTP => {}
+            ICMP | ICMPV6 => return self.handle_icmp(now, services, routes, packet, headers),
             _ => return Verdict::Pass(PassReason::NoService),
         }
         match headers.fragment {
@@ -180,14 +201,20 @@ impl Dispatcher {
                 None => return Verdict::Pass(PassReason::Fragment),
             },
         }
-        let target = match self.follow(now, &headers) {
+        let signal = Signal::read(packet.bytes(), &headers);
+        let target = match self.follow(now, &headers, signal) {
             Followed::Known(target) => target,
             Followed::Refused(reason) => return Verdict::Drop(reason),
-            Followed::Unknown => match self.schedule(now, services, &headers) {
+            Followed::Gone(tuple) => {
+                return self.refuse_gone(now, packet, &headers, &tuple).into();
+            }
+            Followed::Unknown if self.is_stray_answer(services, &headers, signal) => {
+                return self.refuse_answer(now, routes, packet, headers).into();
+            }
+            Followed::Unknown => match self.schedule(now, services, &headers, signal) {
                 Ok(target) => target,
-                Err(Stop::Drop(reason @ DropReason::NoServer)) => {
-                    let (vip, error) = (headers.destination, Error::PortUnreachable);
-                    return self.answer(now, packet, &headers, vip, error, reason).into();
+                Err(Stop::Drop(reason @ (DropReason::NoServer | DropReason::NoServerReset))) => {
+                    return self.refuse(now, packet, &headers, reason).into();
                 }
                 Err(stop) => return stop.into(),
             },
@@ -196,12 +223,11 @@ impl Dispatcher {
     }
 
     /// Finds the packet's connection and moves it on.
-    fn follow(&self, now: Duration, headers: &Headers) -> Followed {
+    fn follow(&self, now: Duration, headers: &Headers, signal: Signal) -> Followed {
         let source = (headers.source, headers.source_port);
         let destination = (headers.destination, headers.destination_port);
         let bytes = headers.ip_len();
-        let later = matches!(headers.fragment, Fragment::Later { .. });
-        let timeouts = &self.shared.timeouts;
+        let (timeouts, settings) = (&self.shared.timeouts, &self.shared.settings);
         let has_portless = self.shared.connections.has_portless();
         let found = self.shared.connections.with(
             headers.protocol,
@@ -209,39 +235,33 @@ impl Dispatcher {
             destination,
             |way, connection| {
                 if way == Way::In {
-                    let reopens = headers.protocol == TCP
-                        && !later
-                        && tcp::opens(headers.tcp_flags)
-                        && connection.may_be_reused();
                     let is_over = connection.expires <= now && connection.reprieve().is_none();
-                    if reopens || is_over {
-                        return Err(Some(connection.tuple));
+                    if is_over || reuse::ends(connection, signal.opens(), settings) {
+                        return Err((Lost::Over, connection.tuple));
                     }
                     if !connection.server.is_available() {
-                        return Err(None);
+                        let policy = &connection.service.policy;
+                        let lost = policy.when_gone(headers.protocol, headers.tcp_flags);
+                        return Err((lost, connection.tuple));
                     }
                 }
-                match (later, way) {
+                match way {
+                    Way::In => connection.incoming(signal, bytes, now, timeouts),
                     // A router drops it before it is ours to translate: it neither counts nor
                     // moves the connection.
-                    (_, Way::Out) if headers.ttl <= 1 => {}
-                    (true, _) => connection.continued(bytes, way == Way::In, now, timeouts),
-                    (false, Way::In) => {
-                        connection.incoming(headers.tcp_flags, bytes, now, timeouts);
-                    }
-                    (false, Way::Out) => {
-                        connection.outgoing(headers.tcp_flags, bytes, now, timeouts);
-                    }
+                    Way::Out if headers.ttl <= 1 => {}
+                    Way::Out => connection.outgoing(signal, bytes, now, timeouts),
                 }
-                Ok(Target::of(way, connection))
+                Ok(Target::of(way, connection).announcing(headers, connection))
             },
         );
         match found {
-            None if has_portless && self.is_awaited(headers) => self.follow(now, headers),
+            None if has_portless && self.is_awaited(headers) => self.follow(now, headers, signal),
             None => Followed::Unknown,
             Some(Ok(target)) => Followed::Known(target),
-            Some(Err(None)) => Followed::Refused(DropReason::ServerRemoved),
-            Some(Err(Some(tuple))) => {
+            Some(Err((Lost::Waits, _))) => Followed::Refused(DropReason::ServerRemoved),
+            Some(Err((Lost::Told, tuple))) => Followed::Gone(tuple),
+            Some(Err((Lost::Over, tuple))) => {
                 self.shared.connections.remove(&tuple);
                 Followed::Unknown
             }
@@ -254,17 +274,28 @@ enum Followed {
     Known(Target),
     Unknown,
     Refused(DropReason),
+    /// Its server has been removed, which the client shall hear of.
+    Gone(Tuple),
 }
 
 impl Target {
-    fn of(way: Way, connection: &connection::Connection) -> Target {
+    fn of(way: Way, connection: &Connection) -> Target {
         Target {
             way,
             transmitter: connection.transmitter,
             client: connection.tuple.client,
             virtual_endpoint: connection.tuple.peer,
             server: connection.server_endpoint,
+            mss: MssLimit::default(),
             is_helped: connection.is_helped(),
         }
+    }
+
+    /// The same for a packet that may announce the largest segment its sender takes.
+    fn announcing(mut self, headers: &Headers, connection: &Connection) -> Target {
+        if tcp::opens(headers.tcp_flags) {
+            self.mss = connection.service.policy.mss_limit();
+        }
+        self
     }
 }

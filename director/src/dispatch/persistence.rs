@@ -2,8 +2,8 @@
 //! (behaviour of the kernel's `ip_vs_sched_persist`).
 //!
 //! The template is an entry of the connection table whose client has port 0 and an address cut to
-//! the service's prefix. It is followed even to a quiesced or overloaded server, never to a
-//! removed one.
+//! the service's prefix. It is followed even to an overloaded server, and to a quiesced one unless
+//! the service or `expire_quiescent_template` says otherwise; never to a removed one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use schedulers::Key;
 use super::Dispatcher;
 use super::connection::{Connection, Control, Tuple};
 use super::service::{Decision, Service};
+use super::settings::Setting;
 
 impl Dispatcher {
     /// The server for a new connection: the template's, else the scheduler's with a new template.
@@ -35,7 +36,11 @@ impl Dispatcher {
             peer: (key.destination, service.template_port()),
         };
         let renew = |template: &mut Connection| {
-            if !template.server.is_available() {
+            let server = &template.server;
+            let leaves_quiesced = service.policy.leaves_quiesced()
+                || self.shared.settings.is_on(Setting::ExpireQuiescentTemplate);
+            let is_left = leaves_quiesced && server.load.weight() == 0;
+            if !server.is_available() || is_left {
                 return None;
             }
             template.expires = now + timeout;

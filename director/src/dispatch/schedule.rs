@@ -1,5 +1,6 @@
 //! A packet without a connection: is it for a service, may it open a connection, and to whom?
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use forwarding::Headers;
@@ -7,30 +8,64 @@ use schedulers::Key;
 
 use super::connection::{Connection, Tuple};
 use super::connections::Way;
-use super::service::Services;
+use super::service::{Service, Services};
+use super::signal::Signal;
 use super::verdict::{DropReason, PassReason, Stop};
-use super::{Dispatcher, TCP, Target, ftp, tcp};
+use super::{Dispatcher, SCTP, Target, UDP, ftp};
 
 impl Dispatcher {
     /// Makes a connection for the packet. What is in `Err` is final, except that
-    /// [`DropReason::NoServer`] is still to be answered with ICMP.
+    /// [`DropReason::NoServer`] and [`DropReason::NoServerReset`] are still to be told to the client.
     pub(super) fn schedule(
         &self,
         now: Duration,
         services: &Services,
         headers: &Headers,
+        signal: Signal,
     ) -> Result<Target, Stop> {
         let service = services
             .find(headers.protocol, headers.destination, headers.destination_port)
             .ok_or(Stop::Pass(PassReason::NoService))?;
-        if headers.protocol == TCP && !tcp::may_be_scheduled(headers.tcp_flags) {
+        if headers.protocol == SCTP && signal == Signal::Nothing && !headers.is_later_fragment() {
+            return Err(Stop::Drop(DropReason::NoChunk));
+        }
+        if !signal.may_be_scheduled(&self.shared.settings) {
             return Err(Stop::Pass(PassReason::NoConnection));
         }
         if let Some(reason) = ftp::leaves_alone(service, headers) {
             return Err(Stop::Pass(reason));
         }
-        if self.shared.connections.is_full() {
+        let once = headers.protocol == UDP && service.is_one_packet();
+        if once && headers.is_later_fragment() {
+            return self.use_again(now, headers);
+        }
+        if !once && self.shared.connections.is_full() {
             return Err(Stop::Drop(DropReason::TableFull));
+        }
+        let connection = self.connect(now, service, headers)?;
+        if once {
+            return Ok(self.use_once(now, headers, signal, connection));
+        }
+        let timeouts = &self.shared.timeouts;
+        self.shared
+            .connections
+            .insert(connection, |connection| {
+                connection.incoming(signal, headers.ip_len(), now, timeouts);
+                Target::of(Way::In, connection).announcing(headers, connection)
+            })
+            .ok_or(Stop::Drop(DropReason::TableFull))
+    }
+
+    /// A new connection of `service`, counted, that is still to be put into the table. Only the ends
+    /// in `headers` count.
+    pub(super) fn connect(
+        &self,
+        now: Duration,
+        service: &Arc<Service>,
+        headers: &Headers,
+    ) -> Result<Connection, Stop> {
+        if self.shared.defence.drops_packet() {
+            return Err(Stop::Drop(DropReason::DropPacket));
         }
         let key = Key {
             protocol: headers.protocol,
@@ -49,19 +84,9 @@ impl Dispatcher {
             client: (headers.source, headers.source_port),
             peer: (headers.destination, headers.destination_port),
         };
-        let mut connection =
-            Connection::new(tuple, decision.transmitter, service.clone(), decision.server, now)
-                .controlled_by(control);
-        if self.shared.ftp.helps(&connection) {
-            connection = connection.helped();
-        }
-        let timeouts = &self.shared.timeouts;
-        self.shared
-            .connections
-            .insert(connection, |connection| {
-                connection.incoming(headers.tcp_flags, headers.ip_len(), now, timeouts);
-                Target::of(Way::In, connection)
-            })
-            .ok_or(Stop::Drop(DropReason::TableFull))
+        let server = decision.server;
+        let connection = Connection::new(tuple, decision.transmitter, service.clone(), server, now)
+            .controlled_by(control);
+        Ok(if self.shared.ftp.helps(&connection) { connection.helped() } else { connection })
     }
 }

@@ -188,36 +188,49 @@ pub fn next(direction: Direction, state: SctpState, event: Event) -> SctpState {
     NEXT[direction as usize][event as usize][state as usize]
 }
 
-/// The event of an SCTP packet (common header and chunks): its first chunk's. `None` when there is
-/// no chunk; such a packet changes no state.
-pub fn event(packet: &[u8]) -> Option<Event> {
-    let [first, second] = first_chunks(packet);
-    Some(match first? {
-        chunk::COOKIE_ECHO | chunk::COOKIE_ACK if second == Some(chunk::ABORT) => Event::Abort,
-        chunk::INIT => Event::Init,
-        chunk::INIT_ACK => Event::InitAck,
-        chunk::COOKIE_ECHO => Event::CookieEcho,
-        chunk::COOKIE_ACK => Event::CookieAck,
-        chunk::SHUTDOWN => Event::Shutdown,
-        chunk::SHUTDOWN_ACK => Event::ShutdownAck,
-        chunk::SHUTDOWN_COMPLETE => Event::ShutdownComplete,
-        chunk::ERROR => Event::Error,
-        chunk::ABORT => Event::Abort,
-        _ => Event::Data,
-    })
+/// Types of a packet's first two chunks: all that the state of its connection hangs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunks {
+    first: u8,
+    second: Option<u8>,
 }
 
-/// Whether a packet opens an association: its first chunk is INIT.
-pub fn opens(packet: &[u8]) -> bool {
-    first_chunks(packet)[0] == Some(chunk::INIT)
-}
+impl Chunks {
+    /// Reads them from a packet (common header and chunks). `None` when there is no chunk; such a
+    /// packet changes no state.
+    pub fn read(packet: &[u8]) -> Option<Chunks> {
+        let [first, second] = first_chunks(packet);
+        Some(Chunks { first: first?, second })
+    }
 
-/// Whether a packet without a connection may be scheduled: it begins with INIT, or, when `sloppy`
-/// (`sloppy_sctp` of the kernel), with anything but ABORT.
-pub fn may_be_scheduled(packet: &[u8], sloppy: bool) -> bool {
-    match first_chunks(packet)[0] {
-        None | Some(chunk::ABORT) => false,
-        Some(kind) => sloppy || kind == chunk::INIT,
+    /// The first chunk's event.
+    pub fn event(self) -> Event {
+        match self.first {
+            chunk::COOKIE_ECHO | chunk::COOKIE_ACK if self.second == Some(chunk::ABORT) => {
+                Event::Abort
+            }
+            chunk::INIT => Event::Init,
+            chunk::INIT_ACK => Event::InitAck,
+            chunk::COOKIE_ECHO => Event::CookieEcho,
+            chunk::COOKIE_ACK => Event::CookieAck,
+            chunk::SHUTDOWN => Event::Shutdown,
+            chunk::SHUTDOWN_ACK => Event::ShutdownAck,
+            chunk::SHUTDOWN_COMPLETE => Event::ShutdownComplete,
+            chunk::ERROR => Event::Error,
+            chunk::ABORT => Event::Abort,
+            _ => Event::Data,
+        }
+    }
+
+    /// Whether the packet opens an association: its first chunk is INIT.
+    pub fn opens(self) -> bool {
+        self.first == chunk::INIT
+    }
+
+    /// Whether the packet may be scheduled when it has no connection: it begins with INIT, or, when
+    /// `sloppy` (`sloppy_sctp` of the kernel), with anything but ABORT.
+    pub fn may_be_scheduled(self, sloppy: bool) -> bool {
+        self.opens() || (sloppy && self.first != chunk::ABORT)
     }
 }
 

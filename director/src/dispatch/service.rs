@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use schedulers::{Change, Key, Scheduler, Server, TooManyServers};
+use schedulers::{Change, Expirations, Key, Scheduler, Server, TooManyServers};
 
 use super::TCP;
 use super::ftp::{self, FTP};
+use super::policy::Policy;
 use super::traffic::Traffic;
 use super::transmitter::Transmitter;
-use crate::control::api::{ServerSpec, ServiceKey, ServiceSpec};
+use crate::control::api::{Forwarding, ServerSpec, ServiceKey, ServiceSpec};
 
 /// A real server of one service. It outlives its removal while connections refer to it, and is
 /// revived with them when it is added again.
@@ -134,6 +135,11 @@ impl Choice {
         let _ = self.scheduler.changed(&self.loads, Change::Edited { index });
     }
 
+    /// Tells the scheduler how long to remember.
+    pub fn set_expirations(&mut self, expirations: &Expirations) {
+        self.scheduler.set_expirations(expirations);
+    }
+
     /// Binds another scheduler to the same servers.
     ///
     /// # Errors
@@ -158,8 +164,12 @@ pub struct Service {
     pub key: ServiceKey,
     /// Counters.
     pub traffic: Traffic,
+    /// What it does beyond the kernel's.
+    pub policy: Policy,
     choice: Mutex<Choice>,
     spec: Mutex<ServiceSpec>,
+    /// `spec.one_packet`, for workers, who take no lock to ask.
+    one_packet: AtomicBool,
 }
 
 /// What the scheduler has decided for a new connection.
@@ -173,11 +183,13 @@ pub struct Decision {
 
 impl Service {
     /// A service without servers.
-    pub fn new(spec: ServiceSpec, scheduler: Box<dyn Scheduler>) -> Service {
+    pub fn new(mut spec: ServiceSpec, scheduler: Box<dyn Scheduler>) -> Service {
         Service {
             key: spec.key,
             traffic: Traffic::default(),
+            policy: Policy::new(spec.extras.get_or_insert_default()),
             choice: Mutex::new(Choice { scheduler, loads: Vec::new(), members: Vec::new() }),
+            one_packet: AtomicBool::new(spec.one_packet),
             spec: Mutex::new(spec),
         }
     }
@@ -193,9 +205,13 @@ impl Service {
         self.spec.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces what was asked for; the key stays.
+    /// Replaces what was asked for; the key stays, and so do extras that are not spoken of.
     pub fn set_spec(&self, spec: ServiceSpec) {
-        *self.spec.lock().unwrap_or_else(PoisonError::into_inner) = spec;
+        self.one_packet.store(spec.one_packet, Relaxed);
+        let mut current = self.spec.lock().unwrap_or_else(PoisonError::into_inner);
+        let extras = spec.extras.or(current.extras);
+        self.policy.set(&extras.unwrap_or_default());
+        *current = ServiceSpec { extras, ..spec };
     }
 
     /// Timeout and client prefix of its templates, when it is persistent.
@@ -203,6 +219,11 @@ impl Service {
         let spec = self.spec.lock().unwrap_or_else(PoisonError::into_inner);
         let persistence = spec.persistence.as_ref()?;
         Some((Duration::from_secs(u64::from(persistence.timeout)), persistence.prefix))
+    }
+
+    /// Whether each datagram is scheduled by itself.
+    pub fn is_one_packet(&self) -> bool {
+        self.one_packet.load(Relaxed)
     }
 
     /// Its port, 0 when it serves every port.
@@ -238,6 +259,8 @@ pub struct Services {
     by_address: hashbrown::HashMap<(u8, IpAddr, u16), Arc<Service>, foldhash::quality::RandomState>,
     /// Whether there is, or was, one on the port of FTP.
     have_ftp: bool,
+    /// Protocol, address and port; filled only for those who ask.
+    nat_servers: hashbrown::HashSet<(u8, IpAddr, u16), foldhash::quality::RandomState>,
 }
 
 impl Services {
@@ -258,6 +281,22 @@ impl Services {
             self.have_ftp |= address.port() == FTP;
             self.by_address.insert((protocol.number(), address.ip(), address.port()), service);
         }
+    }
+
+    /// Notes the NAT servers of a service, for [`has_nat_server`](Services::has_nat_server).
+    pub fn note_nat_servers(&mut self, service: &Service) {
+        let ServiceKey::Address { protocol, .. } = service.key else { return };
+        let choice = service.choice();
+        let servers = choice.members().iter().map(|member| &member.spec);
+        let nat = servers.filter(|server| server.forwarding == Forwarding::Nat);
+        let ends =
+            nat.map(|server| (protocol.number(), server.address.ip(), server.address.port()));
+        self.nat_servers.extend(ends);
+    }
+
+    /// Whether a noted server answers from this address and port.
+    pub fn has_nat_server(&self, protocol: u8, address: IpAddr, port: u16) -> bool {
+        self.nat_servers.contains(&(protocol, address, port))
     }
 
     /// Takes a service out.

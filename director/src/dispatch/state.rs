@@ -1,14 +1,13 @@
 //! The protocol states of a connection, their names and timeouts.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
+use super::sctp::SctpState;
 use crate::control::api::Timeouts as Settable;
 
-/// State of a connection. TCP states come first, in the order of the columns of the table in
-/// [`tcp`](super::tcp).
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
 pub enum State {
     /// Just made.
     None,
@@ -34,6 +33,8 @@ pub enum State {
     SynAck,
     /// UDP has only this one.
     Udp,
+    /// SCTP has its own.
+    Sctp(SctpState),
 }
 
 impl State {
@@ -52,18 +53,40 @@ impl State {
             State::Listen => "LISTEN",
             State::SynAck => "SYNACK",
             State::Udp => "UDP",
+            State::Sctp(state) => state.name(),
         }
     }
 
     /// Whether `ActiveConn` counts it. UDP connections stay inactive, as in the kernel.
     pub fn is_active(self) -> bool {
-        matches!(self, State::Established | State::SynSent | State::SynRecv | State::SynAck)
+        match self {
+            State::Established | State::SynSent | State::SynRecv | State::SynAck => true,
+            State::Sctp(state) => state.is_active(),
+            _ => false,
+        }
+    }
+
+    /// Whether both ends have shaken hands.
+    pub fn is_established(self) -> bool {
+        matches!(self, State::Established | State::Sctp(SctpState::Established))
+    }
+
+    /// Whether a packet that opens starts a new connection in place of one in this state, unless
+    /// `conn_reuse_mode` is 0.
+    pub fn may_be_reused(self) -> bool {
+        match self {
+            State::TimeWait | State::Close => true,
+            State::Sctp(state) => state.may_be_reused(),
+            _ => false,
+        }
     }
 }
 
-/// How long a connection lives after its last packet, by state. `ipvsadm --set` changes three.
+/// What moves connections on: how long one lives after its last packet, by state (`ipvsadm --set`
+/// changes three), and which of TCP's tables holds. The kernel too keeps both with the protocol.
 #[derive(Debug)]
 pub struct Timeouts {
+    secure_tcp: AtomicBool,
     established: AtomicU32,
     fin_wait: AtomicU32,
     udp: AtomicU32,
@@ -72,6 +95,7 @@ pub struct Timeouts {
 impl Default for Timeouts {
     fn default() -> Self {
         Timeouts {
+            secure_tcp: AtomicBool::new(false),
             established: AtomicU32::new(900),
             fin_wait: AtomicU32::new(120),
             udp: AtomicU32::new(300),
@@ -91,8 +115,19 @@ impl Timeouts {
             State::Close => 10,
             State::LastAck => 30,
             State::Udp => self.udp.load(Relaxed),
+            State::Sctp(state) => return state.timeout(),
         };
         Duration::from_secs(u64::from(seconds))
+    }
+
+    /// Whether TCP connections follow the table against attacks.
+    pub fn is_tcp_secure(&self) -> bool {
+        self.secure_tcp.load(Relaxed)
+    }
+
+    /// Chooses TCP's table.
+    pub fn set_secure_tcp(&self, secure: bool) {
+        self.secure_tcp.store(secure, Relaxed);
     }
 
     /// Sets the three that can be set; 0 leaves one as it is.

@@ -19,7 +19,7 @@ use forwarding::{Family, Headers, Packet};
 use super::connections::Way;
 use super::transmitter::Transmitter;
 use super::verdict::{DropReason, Verdict};
-use super::{Dispatcher, TCP, UDP};
+use super::{Dispatcher, SCTP, TCP, UDP};
 use crate::control::api::Tunnel;
 
 /// The least MTU that IPv4 knows (RFC 791 section 3.2).
@@ -41,7 +41,7 @@ impl Dispatcher {
         quote: &Headers,
     ) -> Option<Verdict> {
         let inner = icmp::tunnelled(packet.bytes(), quote)?;
-        if inner.protocol != TCP && inner.protocol != UDP {
+        if !matches!(inner.protocol, TCP | UDP | SCTP) {
             return None;
         }
         let ours = self.shared.connections.with(

@@ -32,7 +32,8 @@ pub enum Verdict {
         /// Its headers as they now are.
         headers: Headers,
     },
-    /// The packet is dropped and the dispatcher's reply buffer holds the ICMP error for its sender.
+    /// The packet is dropped and the dispatcher's reply buffer holds the ICMP error or TCP reset for
+    /// its sender.
     Answer {
         /// Why.
         reason: DropReason,
@@ -106,8 +107,13 @@ reasons! {
         Truncated = "truncated", "A header, or the length it announces, reaches past the frame.";
         BadHeader = "bad_header", "A header field has a value that no sender may write.";
         BadChecksum = "bad_ip_checksum", "The IPv4 header checksum is wrong.";
+        NoChunk = "no_chunk", "SCTP without a chunk for a service, and no connection that it belongs to.";
         NoServer = "no_server", "The service has no server that may take a new connection; ICMP port unreachable was sent.";
+        NoServerReset = "no_server_reset", "The service has no server that may take a new connection; RST was sent (`no_destination`).";
+        ServerGone = "server_gone", "The connection's server has been removed; the client was told with RST or ICMP (`gone_server`).";
         ServerRemoved = "server_removed", "The connection's server has been removed; the client's packets wait for its return or the timeout, as in the kernel.";
+        DropPacket = "drop_packet", "It would have opened a connection, and `drop_packet` is there to drop some of those.";
+        NoConnection = "no_connection", "A NAT server's packet that belongs to no connection; with `nat_icmp_send`, ICMP port unreachable was sent.";
         TtlExceeded = "ttl_exceeded", "TTL or hop limit ran out; ICMP time exceeded was sent.";
         TooBig = "too_big", "Larger than the path's MTU and not to be fragmented; ICMP with the MTU was sent, unless the packet is ICMP itself.";
         NoRoute = "no_route", "The kernel's routing table has no way to the destination.";
@@ -115,6 +121,7 @@ reasons! {
         NoNeighbour = "no_neighbour", "The next hop did not answer ARP or neighbour discovery within three seconds.";
         NoRoom = "no_room", "No headroom left in the frame for the tunnel header.";
         FamilyMismatch = "family_mismatch", "NAT or direct routing cannot reach a server of the other address family.";
+        SctpFragment = "sctp_fragment", "A fragment of SCTP whose port NAT changes: the checksum covers the port, and cannot be made anew from a part.";
         TableFull = "table_full", "The connection table is full (`max_connections`).";
         NoFrames = "no_frames", "No free frame in packet memory (`frames`).";
         IcmpUnknown = "icmp_unknown", "An ICMP error about a connection that we do not have, or malformed.";
@@ -131,7 +138,7 @@ reasons! {
     PassReason {
         NotIp = "passed_not_ip", "Neither IPv4 nor IPv6.";
         NoService = "passed_no_service", "No virtual service has this address, port and protocol.";
-        NoConnection = "passed_no_connection", "A TCP segment for a service that opens no connection and belongs to none.";
+        NoConnection = "passed_no_connection", "A TCP or SCTP packet for a service that opens no connection and belongs to none.";
         Fragment = "passed_fragment", "A later fragment whose first fragment is none of ours, or has not been seen in time.";
         Icmp = "passed_icmp", "ICMP about none of our connections.";
         FtpData = "passed_ftp_data", "Would open an FTP data connection that no control connection has announced.";

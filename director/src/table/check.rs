@@ -1,5 +1,6 @@
 //! What is wrong with a service or a server that somebody asks for. A refusal changes nothing.
 
+use super::extras;
 use crate::control::api::{
     Forwarding, Persistence, Protocol, Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec,
     Tunnel, TunnelChecksum,
@@ -18,9 +19,6 @@ pub(super) fn service(spec: &ServiceSpec) -> Result<(), Refusal> {
                 "services by firewall mark are not built yet; name the service by address",
             ));
         }
-        ServiceKey::Address { protocol: Protocol::Sctp, .. } => {
-            return Err(refuse(RefusalKind::Unsupported, "SCTP services are not built yet"));
-        }
         ServiceKey::Address { address, .. } => {
             let ip = address.ip();
             if ip.is_multicast() || ip.is_unspecified() {
@@ -37,8 +35,14 @@ pub(super) fn service(spec: &ServiceSpec) -> Result<(), Refusal> {
             }
         }
     }
-    if spec.one_packet {
-        return Err(refuse(RefusalKind::Unsupported, "one-packet scheduling is not built yet"));
+    if let ServiceKey::Address { protocol, .. } = spec.key
+        && spec.one_packet
+        && protocol != Protocol::Udp
+    {
+        return Err(refuse(RefusalKind::Invalid, "one-packet scheduling is for UDP services only"));
+    }
+    if let Some(wanted) = &spec.extras {
+        extras::check(&spec.key, wanted)?;
     }
     match &spec.persistence {
         Some(wanted) => persistence(wanted, spec.key.is_ipv6()),

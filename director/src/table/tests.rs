@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::{Interest, Table};
 use crate::config::DeclaredService;
 use crate::control::api::{
-    Forwarding, Persistence, Protocol, RefusalKind, ServerSpec, ServiceKey, ServiceSpec, Tunnel,
+    Extras, Forwarding, MssClamp, NoDestination, Persistence, Protocol, RefusalKind, ServerSpec,
+    ServiceKey, ServiceSpec, Tunnel,
 };
 use crate::control::operations::Command;
 use crate::dispatch::Shared;
@@ -30,6 +31,7 @@ fn service() -> ServiceSpec {
         flags: 0,
         persistence: None,
         one_packet: false,
+        extras: None,
     }
 }
 
@@ -255,4 +257,33 @@ fn a_command_during_a_reload_waits_its_turn_and_is_published_at_once() {
     }
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     assert!(operator.join().unwrap() > 0);
+}
+
+#[test]
+fn extras_that_make_no_sense_are_refused_and_change_nothing() {
+    let table = table();
+    done(&table, Command::AddService { service: service() });
+    let edit = |key: ServiceKey, change: fn(&mut Extras)| {
+        let mut extras = Extras::default();
+        change(&mut extras);
+        Command::EditService { service: ServiceSpec { key, extras: Some(extras), ..service() } }
+    };
+    let udp =
+        ServiceKey::Address { protocol: Protocol::Udp, address: "192.0.2.10:53".parse().unwrap() };
+    done(&table, Command::AddService { service: ServiceSpec { key: udp, ..service() } });
+    for (key, change) in [
+        (key(), (|extras| extras.timeouts.tcp = 2_147_484) as fn(&mut Extras)),
+        (key(), |extras| extras.timeouts.udp = 10),
+        (key(), |extras| extras.mss_clamp = MssClamp::Bytes(535)),
+        (key(), |extras| extras.mss_clamp = MssClamp::Bytes(65_496)),
+        (udp, |extras| extras.timeouts.tcp_fin = 10),
+        (udp, |extras| extras.no_destination = NoDestination::Rst),
+        (udp, |extras| extras.mss_clamp = MssClamp::ByRoute(true)),
+    ] {
+        assert_eq!(refusal(&table, edit(key, change)), RefusalKind::Invalid);
+    }
+    let off = Some(Extras::default());
+    assert!(table.service_views().iter().all(|view| view.spec.extras == off));
+    done(&table, edit(key(), |extras| extras.mss_clamp = MssClamp::Bytes(536)));
+    done(&table, edit(udp, |extras| extras.timeouts.udp = 2_147_483));
 }

@@ -21,6 +21,8 @@ pub(super) enum Counted {
     Forwarded(Method),
     /// An ICMP error of our own.
     Answer,
+    /// A TCP reset of our own.
+    Reset,
     /// A further piece of a packet that has been counted.
     Piece,
 }
@@ -62,12 +64,12 @@ impl Worker {
     /// Drops a departing frame.
     pub(super) fn lose(&mut self, frame: Frame, counted: Counted, reason: DropReason) {
         match counted {
-            Counted::Forwarded(_) | Counted::Answer => self.drop(frame, reason),
+            Counted::Forwarded(_) | Counted::Answer | Counted::Reset => self.drop(frame, reason),
             Counted::Piece => self.pool.release(frame),
         }
     }
 
-    /// Sends the ICMP error that the dispatcher has just written.
+    /// Sends the ICMP error or TCP reset that the dispatcher has just written.
     pub(super) fn send_reply(&mut self, now: Duration) {
         let Some((reply, headers)) = self.dispatcher.reply() else { return };
         let Some(path) = self.routes.path(headers.destination) else {
@@ -79,7 +81,7 @@ impl Worker {
         let start = frame.start();
         self.pool.reshape(&mut frame, start, reply.len());
         self.pool.bytes_mut(&mut frame).copy_from_slice(reply);
-        let counted = Counted::Answer;
+        let counted = if headers.is_tcp() { Counted::Reset } else { Counted::Answer };
         self.send(now, frame, Departure { counted, path, partial: None, headers });
     }
 
@@ -118,6 +120,7 @@ impl Worker {
         match departure.counted {
             Counted::Forwarded(method) => self.status.verdicts.transmitted(method),
             Counted::Answer => self.status.verdicts.answered.add(1),
+            Counted::Reset => self.status.verdicts.resets.add(1),
             Counted::Piece => {}
         }
         self.out[link.port].push(frame);

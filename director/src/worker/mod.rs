@@ -257,10 +257,11 @@ impl Worker {
     /// Gives a packet to the kernel's stack, which takes no checksum for granted.
     fn pass(&mut self, port: usize, mut frame: Frame, reason: PassReason) {
         let bytes = self.pool.bytes_mut(&mut frame);
-        if let Ok(headers) = parse(bytes)
-            && let Some(partial) = checksum::partial(bytes, &headers)
-        {
-            checksum::complete(bytes, partial, headers.end);
+        if let Ok(headers) = parse(bytes) {
+            match checksum::partial(bytes, &headers) {
+                Some(partial) => checksum::complete(bytes, partial, headers.end),
+                None => _ = checksum::complete_sctp(bytes, &headers),
+            }
         }
         let passed = match &mut self.ports[port].upcall {
             Some(upcall) => upcall(bytes).is_ok(),

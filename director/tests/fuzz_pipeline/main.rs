@@ -34,10 +34,12 @@ const LEAST: &[(&str, u64)] = &[
     ("passed_not_ip", 40_000), ("passed_no_service", 50_000), ("passed_no_connection", 40_000),
     ("passed_icmp", 40_000), ("passed_local", 2_000), ("icmp_sent", 10_000),
     ("truncated", 50_000), ("bad_header", 15_000), ("bad_ip_checksum", 5_000),
-    ("no_server", 5_000), ("server_removed", 2_000), ("ttl_exceeded", 4_000), ("too_big", 500),
+    ("no_server", 5_000), ("server_removed", 2_000),
+    ("no_server_reset", 500), ("server_gone", 500), ("resets_sent", 500), ("ttl_exceeded", 4_000), ("too_big", 500),
     ("no_route", 1_000), ("no_port", 1_000), ("no_neighbour", 3_000), ("table_full", 5_000),
     ("passed_fragment", 5_000), ("tunnel_error", 500), ("pass_failed", 20_000),
     ("passed_ftp_data", 500), ("ftp_held", 5), ("ftp_checksum", 100),
+    ("no_chunk", 500), ("sctp_fragment", 100),
 ];
 
 /// Traffic: what is sent next depends on what has come out before.

@@ -263,6 +263,11 @@ fn transport(
             bytes.extend_from_slice(&from.port().to_be_bytes());
             bytes.extend_from_slice(&to.port().to_be_bytes());
             bytes.extend_from_slice(&[0; 8]);
+            if random.chance(100) {
+                return bytes;
+            }
+            let kind = *random.pick(&[1, 1, 1, 0, 2, 6, 7, 10, 11, checksum as u8]);
+            bytes.extend_from_slice(&[kind, 0, 0, 4]);
         }
     }
     bytes.extend_from_slice(payload);

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use director::control::api::{
-    Forwarding, Persistence, Protocol, ServerSpec, ServiceKey, ServiceSpec, Tunnel,
+    Extras, Forwarding, GoneServer, MssClamp, NoDestination, OwnTimeouts, Persistence, Protocol,
+    ServerSpec, ServiceKey, ServiceSpec, Tunnel,
 };
 use director::control::operations::Command;
 use director::dispatch::Shared;
@@ -23,10 +24,11 @@ use crate::random::Random;
 pub(crate) const VIP4: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 10));
 pub(crate) const VIP6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 0x10));
 const CONNECTIONS: usize = 2500;
+const PROTOCOLS: [Protocol; 3] = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
 
 use Forwarding::{Direct, Nat, Tunnel as Tunnelled};
 
-/// Port, scheduler, method, persistent, servers: the same for TCP and UDP on both VIPs. A server
+/// Port, scheduler, method, persistent, servers: the same for every protocol on both VIPs. A server
 /// is named by the end of its address: 10.77.0.N and fd77::N, but see [`address`].
 #[rustfmt::skip]
 const SERVICES: &[(u16, &str, Forwarding, bool, &[u16])] = &[
@@ -41,14 +43,20 @@ const SERVICES: &[(u16, &str, Forwarding, bool, &[u16])] = &[
     (88, "mh",    Tunnelled, false, &[OTHER_FAMILY, VLAN]),
     (89, "lblcr", Nat,       false, &[VLAN, 11]),
     (CONTROL, "rr", Nat,     false, &[11, 12]),
+    (ONE_PACKET, "rr", Tunnelled, true, &[11, 12]),
 ];
 
 /// Where clients send to: services, the busy ones more often.
-pub(crate) const PORTS: &[u16] =
-    &[80, 80, 80, 80, 81, 81, 81, 82, 82, 83, 83, 84, SILENT, 86, 87, 88, 89, 90, CONTROL, CONTROL];
+pub(crate) const PORTS: &[u16] = &[
+    80, 80, 80, 80, 81, 81, 81, 82, 82, 83, 83, 84, SILENT, 86, 87, 88, 89, 90, ONE_PACKET,
+    CONTROL, CONTROL,
+];
 
 /// The service whose server never answers ARP or neighbour discovery.
 pub(crate) const SILENT: u16 = 85;
+
+/// The service that schedules each datagram by itself.
+const ONE_PACKET: u16 = 91;
 
 /// Behind an interface of nobody in IPv4, without a route in IPv6.
 const NOWHERE: u16 = 1000;
@@ -116,7 +124,7 @@ impl Scene {
             Hands { worker, status, wires }
         });
         let mut scene = Scene { table, hands, now: Duration::from_secs(1) };
-        for protocol in [Protocol::Tcp, Protocol::Udp] {
+        for protocol in PROTOCOLS {
             for vip in [VIP4, VIP6] {
                 for place in 0..SERVICES.len() {
                     scene.add_service(protocol, vip, place);
@@ -140,7 +148,8 @@ impl Scene {
             scheduler: scheduler.to_owned(),
             flags: 0,
             persistence: persistent.then_some(Persistence { timeout: 40, prefix, engine: None }),
-            one_packet: false,
+            one_packet: protocol == Protocol::Udp && port == ONE_PACKET,
+            extras: None,
         };
         self.change(Command::AddService { service });
         for &server in servers {
@@ -148,18 +157,39 @@ impl Scene {
         }
     }
 
+    /// The service shall do more than the kernel's, or less.
+    fn edit_extras(&self, key: ServiceKey, random: &mut Random) {
+        let views = self.table.service_views();
+        let Some(view) = views.into_iter().find(|view| view.spec.key == key) else { return };
+        let (tcp, udp) = match key {
+            ServiceKey::Address { protocol: Protocol::Tcp, .. } => (random.below(2) == 0, 0),
+            _ => (false, random.below(100) as u32),
+        };
+        let seconds = if tcp { random.below(1000) as u32 } else { 0 };
+        let extras = Extras {
+            timeouts: OwnTimeouts { tcp: seconds, tcp_fin: seconds, udp },
+            gone_server: *random.pick(&[GoneServer::Drop, GoneServer::Rst, GoneServer::Reschedule]),
+            no_destination: if tcp { NoDestination::Rst } else { NoDestination::Icmp },
+            leave_quiesced: random.below(2) == 0,
+            mss_clamp: MssClamp::ByRoute(tcp),
+        };
+        let service = ServiceSpec { extras: Some(extras), ..view.spec };
+        self.change(Command::EditService { service });
+    }
+
     /// The operator does something to one service.
     pub(crate) fn operate(&mut self, random: &mut Random) {
-        let protocol = *random.pick(&[Protocol::Tcp, Protocol::Udp]);
+        let protocol = *random.pick(&PROTOCOLS);
         let vip = *random.pick(&[VIP4, VIP6]);
         let place = random.below(SERVICES.len());
         let (port, _, _, _, servers) = SERVICES[place];
         let service = ServiceKey::Address { protocol, address: SocketAddr::new(vip, port) };
         let chosen = servers.get(random.below(servers.len()));
-        match (random.below(8), chosen) {
+        match (random.below(9), chosen) {
             (0, _) => self.change(Command::DeleteService { service }),
             (1..4, _) => self.add_service(protocol, vip, place),
-            (4 | 5, Some(&server)) => {
+            (4, _) => self.edit_extras(service, random),
+            (5 | 6, Some(&server)) => {
                 let server = spec(place, server, vip, 1).address;
                 self.change(Command::DeleteServer { service, server });
             }

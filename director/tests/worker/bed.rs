@@ -87,6 +87,7 @@ impl Bed {
             flags: 0,
             persistence: None,
             one_packet: false,
+            extras: None,
         };
         self.table.change(Command::AddService { service }, self.now).unwrap();
         for address in servers {

@@ -3,15 +3,14 @@
 use std::net::IpAddr;
 
 use crate::checksum::{self, Partial, Sum};
-use crate::wire::{ethernet, icmp, ipv4, ipv6, protocol};
+use crate::reply::{TTL, is_one_host, link_len, write_link, write_network};
+use crate::wire::{icmp, ipv4, ipv6, protocol};
 use crate::{Family, Fragment, Headers, Packet};
 
 /// Longest ICMP error packet over IPv4, in bytes (RFC 1812 section 4.3.2.3).
 const LONGEST_V4: usize = 576;
 /// Longest ICMPv6 error packet, in bytes: the least MTU of IPv6 (RFC 4443 section 2.4 c).
 const LONGEST_V6: usize = 1280;
-/// TTL and hop limit of what we send.
-const TTL: u8 = 64;
 /// Precedence "internetwork control" (RFC 1812 section 4.3.2.5).
 const INTERNETWORK_CONTROL: u8 = 0xc0;
 
@@ -81,6 +80,7 @@ pub fn error(
         source_port: 0,
         destination_port: 0,
         ttl: TTL,
+        // Over IPv4 it may be fragmented, as the kernel's errors may: who sends it numbers it.
         dont_fragment: headers.family == Family::V6,
         fragment: Fragment::Whole,
         tcp_flags: 0,
@@ -95,7 +95,7 @@ pub fn error(
     if let Some(partial) = partial {
         complete_quote(&mut bytes[quote_at..], frame, headers, partial);
     }
-    write_network(bytes, &headers_of_reply)?;
+    write_network(bytes, &headers_of_reply, INTERNETWORK_CONTROL)?;
     write_message(bytes, &headers_of_reply, error)?;
     Some(headers_of_reply)
 }
@@ -122,47 +122,11 @@ fn may_be_answered(frame: &[u8], headers: &Headers, error: Error) -> bool {
         return false;
     }
     let about_path = matches!(error, Error::TooBig { .. });
-    match (headers.source, headers.destination) {
-        (IpAddr::V4(source), IpAddr::V4(destination)) => {
-            let first = source.octets()[0];
-            // 0/8 is "this network", 127/8 never on a wire, 224/3 multicast, reserved, broadcast.
-            (1..224).contains(&first) && first != 127 && destination.octets()[0] < 224
+    is_one_host(headers.source)
+        && match headers.destination {
+            IpAddr::V4(destination) => destination.octets()[0] < 224,
+            IpAddr::V6(destination) => about_path || !destination.is_multicast(),
         }
-        (IpAddr::V6(source), IpAddr::V6(destination)) => {
-            let from_one_host =
-                !source.is_unspecified() && !source.is_loopback() && !source.is_multicast();
-            from_one_host && (about_path || !destination.is_multicast())
-        }
-        _ => false,
-    }
-}
-
-/// Bytes of Ethernet header, and of its tag.
-fn link_len(headers: &Headers) -> usize {
-    match headers.vlan {
-        Some(_) => ethernet::LEN + ethernet::TAG_LEN,
-        None => ethernet::LEN,
-    }
-}
-
-/// The frame's own link header back to its sender; the innermost type is that of the reply.
-fn write_link(reply: &mut [u8], link: &[u8], family: Family) -> Option<()> {
-    let received = ethernet::Header::at(link, 0)?;
-    reply.get_mut(..link.len())?.copy_from_slice(link);
-    let mut header = ethernet::Header::at_mut(reply, 0)?;
-    header.set_destination(received.source());
-    header.set_source(received.destination());
-    // A quote of the other family than the frame's: the type is the reply's.
-    let ether_type = match family {
-        Family::V4 => ethernet::IPV4,
-        Family::V6 => ethernet::IPV6,
-    };
-    if link.len() == ethernet::LEN {
-        header.set_ether_type(ether_type);
-    } else {
-        ethernet::Tag::at_mut(reply, ethernet::LEN)?.set_ether_type(ether_type);
-    }
-    Some(())
 }
 
 /// Writes into the quote the checksum that the packet would have gone out with.
@@ -177,35 +141,6 @@ fn complete_quote(quote: &mut [u8], frame: &[u8], headers: &Headers, partial: Pa
     if let Some(field) = field {
         *field = checksum::completed(covered, partial.offset).to_be_bytes();
     }
-}
-
-fn write_network(reply: &mut [u8], headers: &Headers) -> Option<()> {
-    match (headers.source, headers.destination) {
-        (IpAddr::V4(source), IpAddr::V4(destination)) => {
-            let mut header = ipv4::Header::at_mut(reply, headers.l3)?;
-            header.clear();
-            header.set_traffic_class(INTERNETWORK_CONTROL);
-            header.set_total_length(headers.ip_len() as u16);
-            // May be fragmented, as the kernel's errors may: who sends it numbers it.
-            header.set_flags_and_offset(0);
-            header.set_ttl(headers.ttl);
-            header.set_protocol(headers.protocol);
-            header.set_source(source);
-            header.set_destination(destination);
-            header.fill_checksum();
-        }
-        (IpAddr::V6(source), IpAddr::V6(destination)) => {
-            let mut header = ipv6::Header::at_mut(reply, headers.l3)?;
-            header.clear();
-            header.set_payload_length(headers.payload_len() as u16);
-            header.set_next_header(headers.protocol);
-            header.set_hop_limit(headers.ttl);
-            header.set_source(source);
-            header.set_destination(destination);
-        }
-        _ => return None,
-    }
-    Some(())
 }
 
 /// Type, code and rest of each error in each family.

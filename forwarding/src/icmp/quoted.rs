@@ -5,7 +5,7 @@ use crate::wire::{icmp, protocol};
 use crate::{Family, Headers, tunnel};
 
 /// The packet that an ICMP error quotes. Its `Headers` have offsets into the whole frame, `end` is
-/// cut to what is quoted, and at least 8 bytes of TCP, UDP, SCTP are there, or of IPIP and GRE the
+/// cut to what is quoted, and at least the ports of TCP, UDP, SCTP are there, or of IPIP and GRE the
 /// outer header. `None` when `frame` is no such error, or quotes a later fragment or another protocol.
 ///
 /// `frame` must be what `headers` were parsed from.
@@ -24,7 +24,7 @@ pub fn quoted(frame: &[u8], headers: &Headers) -> Option<Headers> {
 }
 
 /// The packet inside a quoted tunnel packet (IPIP, GUE, GRE), as `quote` ([`quoted`]) of an error
-/// about our own tunnel describes it; of it again at least 8 bytes of TCP, UDP or SCTP are there.
+/// about our own tunnel describes it; of it again at least the ports of TCP, UDP or SCTP are there.
 /// `None` when it is no tunnel's packet, or too little of it is quoted (RFC 792 routers quote 8
 /// bytes: nothing to go by). Whether a UDP packet goes to a server's GUE port is for the caller to
 /// know.

@@ -75,7 +75,7 @@ fn sum(frame: &[u8], quote: &Headers) -> Sum {
     Sum::default().bytes(frame.get(quote.l3..quote.end).unwrap_or_default())
 }
 
-/// NAT of a quoted packet, of which there may be no more than 8 bytes of transport header.
+/// NAT of a quoted packet, of which there may be no more than the ports.
 fn rewrite_quote(frame: &mut [u8], quote: &Headers, end: End, address: IpAddr, port: u16) {
     let Some(delta) = address::replace(frame, quote, end, address) else {
         return;
@@ -112,11 +112,12 @@ fn rewrite_quote(frame: &mut [u8], quote: &Headers, end: End, address: IpAddr, p
 
 /// TCP, UDP and SCTP all begin with the ports.
 fn write_port(transport: &mut [u8], end: End, port: u16) {
-    if let Some(mut header) = udp::Header::at_mut(transport, 0) {
-        match end {
-            End::Source => header.set_source_port(port),
-            End::Destination => header.set_destination_port(port),
-        }
+    let field = match end {
+        End::Source => transport.get_mut(..2),
+        End::Destination => transport.get_mut(2..4),
+    };
+    if let Some(field) = field {
+        field.copy_from_slice(&port.to_be_bytes());
     }
 }
 

@@ -3,8 +3,9 @@
 use crate::wire::{icmp, protocol, sctp, tcp, udp};
 use crate::{Fragment, Headers, Malformed};
 
-/// Bytes of a TCP, UDP or SCTP header that every ICMP error quotes (RFC 792).
-pub(crate) const QUOTED: usize = 8;
+/// Bytes of a TCP, UDP or SCTP header that an ICMP error must quote to be of use: the ports. RFC 792
+/// asks for 8; the kernel is content with these.
+pub(crate) const PORTS: usize = 4;
 
 /// Checks the transport header and reads its ports. A later fragment has none; an unknown protocol
 /// is not looked at.
@@ -53,22 +54,19 @@ pub(crate) fn read(bytes: &[u8], headers: &mut Headers) -> Result<(), Malformed>
     Ok(())
 }
 
-/// Reads the ports of a quoted packet, of whose transport header only the first 8 bytes need be
-/// there. `None` when they are not, or when the protocol is not TCP, UDP or SCTP.
+/// Reads the ports of a quoted packet, of whose transport header no more need be there. `None` when
+/// they are not, or when the protocol is not TCP, UDP or SCTP.
 pub(crate) fn read_quoted(bytes: &[u8], headers: &mut Headers) -> Option<()> {
     let transport = bytes.get(headers.l4..headers.end)?;
-    if transport.len() < QUOTED || headers.is_later_fragment() {
+    // All three begin with the ports.
+    if headers.is_later_fragment()
+        || !matches!(headers.protocol, protocol::TCP | protocol::UDP | protocol::SCTP)
+    {
         return None;
     }
-    match headers.protocol {
-        // All three begin with the ports, as UDP does.
-        protocol::TCP | protocol::UDP | protocol::SCTP => {
-            let ports = udp::Header::at(transport, 0)?;
-            headers.source_port = ports.source_port();
-            headers.destination_port = ports.destination_port();
-        }
-        _ => return None,
-    }
+    let [source @ .., a, b] = *transport.first_chunk::<PORTS>()?;
+    headers.source_port = u16::from_be_bytes(source);
+    headers.destination_port = u16::from_be_bytes([a, b]);
     if headers.is_tcp() {
         headers.tcp_flags = transport.get(tcp::FLAGS).copied().unwrap_or(0);
     }

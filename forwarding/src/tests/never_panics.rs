@@ -11,7 +11,7 @@ use crate::icmp::{self, Translation};
 use crate::tunnel::tests::{KINDS, tunnel_type};
 use crate::tunnel::{self, Outer};
 use crate::wire::ethernet;
-use crate::{Family, Headers, Packet, checksum, direct, nat, parse};
+use crate::{Family, Headers, Packet, checksum, direct, mss, nat, parse, reset};
 
 const V4: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 1, 2, 3));
 const V6: IpAddr = IpAddr::V6(std::net::Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1));
@@ -57,11 +57,27 @@ fn do_everything(frame: &[u8], headers: Headers) {
             }
         }
     }
+    for room in [0, 60, 256] {
+        let mut chunk = vec![0xaa; room];
+        let mut reply = Packet::new(&mut chunk, 0, 0);
+        if let Some(written) = reset::reset(&mut reply, frame, &headers) {
+            assert_eq!(parse(reply.bytes()), Ok(written));
+            let mut nothing = [0; 256];
+            let mut nothing = Packet::new(&mut nothing, 0, 0);
+            assert_eq!(reset::reset(&mut nothing, reply.bytes(), &written), None);
+        }
+    }
+    for partial in [None, partial] {
+        let mut copy = frame.to_vec();
+        mss::clamp(&mut copy, &headers, partial, 1000);
+        assert_eq!(parse(&copy), Ok(headers));
+    }
     for destination in [V4, V6] {
         for room in [0, 256] {
             for index in 0..KINDS {
                 for partial in [None, partial] {
-                    let outer = Outer { source: destination, destination, id: 7 };
+                    let outer =
+                        Outer { source: destination, destination, id: 7, path_mtu_discovery: true };
                     wrap(frame, &headers, room, index, partial, &outer);
                 }
             }
@@ -160,7 +176,8 @@ fn shapes() -> impl Strategy<Value = Vec<u8>> {
                     chunk.extend_from_slice(&frame);
                     let mut packet = Packet::new(&mut chunk, 64, frame.len());
                     let headers = parse(packet.bytes()).unwrap();
-                    let outer = Outer { source: V4, destination: V4, id: 1 };
+                    let outer =
+                        Outer { source: V4, destination: V4, id: 1, path_mtu_discovery: true };
                     let partial = checksum::partial(packet.bytes(), &headers);
                     tunnel_type(index)
                         .encapsulate(&mut packet, &headers, partial, 1, &outer)

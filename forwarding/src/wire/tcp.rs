@@ -10,6 +10,13 @@ pub const CHECKSUM: usize = 16;
 /// Where the flags are, from the start of the header.
 pub const FLAGS: usize = 13;
 
+/// Option: the end of the options; one byte.
+pub const END_OF_OPTIONS: u8 = 0;
+/// Option: nothing, to align what follows; one byte.
+pub const NO_OPERATION: u8 = 1;
+/// Option: the largest segment that the sender takes (RFC 9293 section 3.7.1), in bytes of data.
+pub const MAXIMUM_SEGMENT_SIZE: u8 = 2;
+
 /// Flag: the sender has no more data.
 pub const FIN: u8 = 0x01;
 /// Flag: the connection begins.
@@ -81,6 +88,31 @@ impl<T: std::borrow::Borrow<[u8; LEN]>> Header<T> {
 }
 
 impl<T: std::borrow::BorrowMut<[u8; LEN]>> Header<T> {
+    /// Begins a header without options: its length, all other fields 0.
+    #[inline]
+    pub fn clear(&mut self) {
+        *self.bytes_mut() = [0; LEN];
+        self.bytes_mut()[field::DATA_OFFSET] = (LEN as u8 / 4) << 4;
+    }
+
+    /// Sets the sequence number; the checksum is not touched.
+    #[inline]
+    pub fn set_sequence(&mut self, sequence: u32) {
+        put(self.bytes_mut(), field::SEQUENCE, sequence.to_be_bytes());
+    }
+
+    /// Sets the acknowledgement number; the checksum is not touched.
+    #[inline]
+    pub fn set_acknowledgement(&mut self, acknowledgement: u32) {
+        put(self.bytes_mut(), field::ACKNOWLEDGEMENT, acknowledgement.to_be_bytes());
+    }
+
+    /// Sets [`SYN`], [`ACK`] and the others; the checksum is not touched.
+    #[inline]
+    pub fn set_flags(&mut self, flags: u8) {
+        self.bytes_mut()[FLAGS] = flags;
+    }
+
     /// Sets the source port; the checksum is not touched.
     #[inline]
     pub fn set_source_port(&mut self, port: u16) {

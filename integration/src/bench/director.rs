@@ -124,7 +124,14 @@ fn declare(table: &Table, setup: &Setup, network: &mut Network) -> Result<()> {
     let change = |command| table.change(command, Duration::ZERO).map_err(|it| anyhow!("{it:?}"));
     let key = ServiceKey::Address { protocol: Protocol::Tcp, address: setup.vip() };
     let scheduler = setup.scheduler.to_owned();
-    let service = ServiceSpec { key, scheduler, flags: 0, persistence: None, one_packet: false };
+    let service = ServiceSpec {
+        key,
+        scheduler,
+        flags: 0,
+        persistence: None,
+        one_packet: false,
+        extras: None,
+    };
     change(Command::AddService { service }).context("the service")?;
     for number in 0..setup.servers {
         let address = setup.server(number);

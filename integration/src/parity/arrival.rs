@@ -45,6 +45,14 @@ impl Arrival {
         if !v6 && (gue || matches!(protocol, 1 | 4 | 41 | 47)) {
             forget_identification(&mut packet);
         }
+        let icmp = match (v6, protocol) {
+            (false, 1) => Some(usize::from(packet[0] & 0xf) * 4),
+            (true, 58) => Some(40),
+            _ => None,
+        };
+        if let Some(icmp) = icmp {
+            forget_quoted_checksum(&mut packet, icmp);
+        }
         Some(Arrival { to, packet })
     }
 
@@ -71,6 +79,7 @@ impl Arrival {
         let protocol = match headers.protocol {
             6 => Protocol::Tcp,
             17 => Protocol::Udp,
+            132 => Protocol::Sctp,
             _ => return None,
         };
         Some((
@@ -85,7 +94,10 @@ impl Arrival {
         let (headers, frame) = self.inner()?;
         if headers.is_icmp() {
             let quoted = forwarding::icmp::quoted(&frame, &headers)?;
-            return Some(SocketAddr::new(quoted.source, quoted.source_port));
+            return Some(match self.to {
+                Who::Client => SocketAddr::new(quoted.source, quoted.source_port),
+                Who::Server(_) => SocketAddr::new(quoted.destination, quoted.destination_port),
+            });
         }
         let (_, from, to) = self.ends()?;
         Some(if self.to == Who::Client { to } else { from })
@@ -152,6 +164,39 @@ fn forget_identification(packet: &mut [u8]) {
     packet[10..12].fill(0);
     let sum = Sum::default().bytes(&packet[..length]).checksum();
     packet[10..12].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// Zeroes the transport checksum of the packet that the ICMP error at `icmp` quotes: with NAT ours
+/// writes the one that the addressee sent, the kernel leaves the one of the packet translated. Not
+/// when the ICMP checksum is wrong, so that it stays different.
+fn forget_quoted_checksum(packet: &mut [u8], icmp: usize) {
+    let v6 = packet[0] >> 4 == 6;
+    let message = |packet: &[u8]| {
+        let sum = Sum::default().bytes(&packet[icmp..]);
+        match v6 {
+            true => sum.bytes(&packet[8..40]).word(58).word((packet.len() - icmp) as u32),
+            false => sum,
+        }
+    };
+    if packet.len() < icmp + 8 || message(packet).checksum() != 0 {
+        return;
+    }
+    let quote = icmp + 8;
+    let (header, protocol) = if v6 { (40, 6) } else { (20, 9) };
+    let checksum = match packet.get(quote + protocol) {
+        Some(6) => 16,
+        Some(17) => 6,
+        _ => return,
+    };
+    let Some(field) =
+        packet.get_mut(quote + header + checksum..).and_then(|rest| rest.get_mut(..2))
+    else {
+        return;
+    };
+    field.fill(0);
+    packet[icmp + 2..icmp + 4].fill(0);
+    let sum = message(packet).checksum();
+    packet[icmp + 2..icmp + 4].copy_from_slice(&sum.to_be_bytes());
 }
 
 impl fmt::Debug for Arrival {

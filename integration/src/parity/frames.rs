@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use forwarding::checksum::{Sum, pseudo_header};
 
 use super::step::{Kind, Packet};
+use super::{errors, pieces};
 
 /// Ethernet header.
 pub(super) const ETHERNET: usize = 14;
@@ -16,43 +17,66 @@ pub(super) fn frame(
     (source, destination): ([u8; 6], [u8; 6]),
     id: u16,
 ) -> Vec<u8> {
-    let transport = transport(packet.kind, from, to);
-    let mut frame = Vec::with_capacity(ETHERNET + 40 + transport.len());
-    frame.extend(destination);
-    frame.extend(source);
-    match (from.ip(), to.ip()) {
+    let ip = match packet.kind {
+        Kind::Error(error) => errors::packet(packet, error, (from, to), id),
+        Kind::Piece(piece) => pieces::packet(packet, piece, (from.ip(), to.ip()), |whole| {
+            transport(Kind::Datagram(whole), from, to)
+        }),
+        kind => {
+            let protocol = packet.flow.protocol.number();
+            ip(packet, (from.ip(), to.ip()), protocol, id, &transport(kind, from, to))
+        }
+    };
+    let ethertype = if from.is_ipv4() { [0x08, 0x00] } else { [0x86, 0xdd] };
+    [&destination[..], &source, &ethertype, &ip].concat()
+}
+
+/// An IP packet with `packet`'s TTL, class and flags around `payload`.
+pub(super) fn ip(
+    packet: &Packet,
+    (from, to): (IpAddr, IpAddr),
+    protocol: u8,
+    id: u16,
+    payload: &[u8],
+) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(40 + payload.len());
+    match (from, to) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
-            frame.extend([0x08, 0x00]);
             let mut header = [0; 20];
             header[0] = 0x45;
             header[1] = packet.traffic_class;
-            header[2..4].copy_from_slice(&(20 + transport.len() as u16).to_be_bytes());
+            header[2..4].copy_from_slice(&(20 + payload.len() as u16).to_be_bytes());
             header[4..6].copy_from_slice(&id.to_be_bytes());
             header[6] = if packet.dont_fragment { 0x40 } else { 0 };
             header[8] = packet.ttl;
-            header[9] = packet.flow.protocol.number();
+            header[9] = protocol;
             header[12..16].copy_from_slice(&from.octets());
             header[16..20].copy_from_slice(&to.octets());
-            let sum = Sum::default().bytes(&header).checksum();
-            header[10..12].copy_from_slice(&sum.to_be_bytes());
-            frame.extend(header);
+            sum_header(&mut header);
+            bytes.extend(header);
         }
         (IpAddr::V6(from), IpAddr::V6(to)) => {
-            frame.extend([0x86, 0xdd]);
-            frame.extend([0x60 | packet.traffic_class >> 4, packet.traffic_class << 4, 0, 0]);
-            frame.extend((transport.len() as u16).to_be_bytes());
-            frame.extend([packet.flow.protocol.number(), packet.ttl]);
-            frame.extend(from.octets());
-            frame.extend(to.octets());
+            bytes.extend([0x60 | packet.traffic_class >> 4, packet.traffic_class << 4, 0, 0]);
+            bytes.extend((payload.len() as u16).to_be_bytes());
+            bytes.extend([protocol, packet.ttl]);
+            bytes.extend(from.octets());
+            bytes.extend(to.octets());
         }
         _ => unreachable!("a packet from {from} to {to}"),
     }
-    frame.extend(transport);
-    frame
+    bytes.extend(payload);
+    bytes
 }
 
-/// TCP or UDP header and payload, with the checksum.
-fn transport(kind: Kind, from: SocketAddr, to: SocketAddr) -> Vec<u8> {
+/// Writes the checksum of an IPv4 header without options.
+pub(super) fn sum_header(header: &mut [u8]) {
+    header[10..12].fill(0);
+    let sum = Sum::default().bytes(&header[..20]).checksum();
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// Transport header and payload, with the checksum.
+pub(super) fn transport(kind: Kind, from: SocketAddr, to: SocketAddr) -> Vec<u8> {
     let (flags, length) = match kind {
         Kind::Syn => (0x02, 0),
         Kind::SynAck => (0x12, 0),
@@ -62,6 +86,8 @@ fn transport(kind: Kind, from: SocketAddr, to: SocketAddr) -> Vec<u8> {
         Kind::Rst => (0x04, 0),
         Kind::Segment(segment) => (segment.flags, segment.text.len()),
         Kind::Datagram(length) | Kind::Unsummed(length) => (0, length),
+        Kind::Piece(_) | Kind::Error(_) => unreachable!("{kind:?} is no whole datagram or segment"),
+        Kind::Sctp(chunks) => return chunks.packet(from, to),
     };
     let mut bytes = Vec::new();
     bytes.extend(from.port().to_be_bytes());

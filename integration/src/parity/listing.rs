@@ -42,7 +42,8 @@ fn entry(line: &str) -> Option<(String, u32)> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let (minutes, seconds) = words.get(1)?.split_once(':')?;
     let time = minutes.parse::<u32>().ok()? * 60 + seconds.parse::<u32>().ok()?;
-    let state = if words[0] == "TCP" || words[0] == "UDP" { line.get(10..)? } else { line };
+    // Behind the time, whose place depends on the protocol's name.
+    let state = line.get(line.find(words[1])? + words[1].len()..)?;
     // Everything that tells entries apart comes first, the state last.
     let ends = words.get(3..)?.join(" ");
     Some((format!("{ends} {} {state}", words[0]), time))
@@ -72,6 +73,14 @@ mod tests {
     fn a_second_is_forgiven_and_two_are_not() {
         assert!(equal(ENTRY, &ENTRY.replace("01:59", "02:00")));
         assert!(!equal(ENTRY, &ENTRY.replace("01:59", "02:01")));
+    }
+
+    #[test]
+    fn a_longer_protocol_moves_the_time_and_is_read_all_the_same() {
+        let sctp = ENTRY.replace("TCP", "SCTP");
+        assert!(equal(&sctp, &sctp.replace("01:59", "02:00")));
+        assert!(!equal(&sctp, &sctp.replace("FIN_WAIT ", "TIME_WAIT")));
+        assert!(!equal(&sctp, ENTRY));
     }
 
     #[test]

@@ -21,9 +21,12 @@
 //! Knows how to compare. Must not know how either side decides.
 
 mod arrival;
+mod chunks;
 mod compare;
+mod errors;
 mod frames;
 mod listing;
+mod pieces;
 mod place;
 mod report;
 mod runner;
@@ -32,6 +35,9 @@ mod stage;
 mod step;
 mod world;
 
+pub use chunks::Chunks;
 pub use report::Report;
 pub use runner::run;
-pub use step::{Flow, From, Kind, Packet, Protocol, Scenario, Segment, Step};
+pub use step::{
+    Flow, From, IcmpError, Kind, Packet, Piece, Problem, Protocol, Scenario, Segment, Step,
+};

@@ -1,6 +1,6 @@
 //! Who is who: addresses and MAC addresses of everybody in a comparison.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::lab::Mac;
 use crate::topology::server_addresses;
@@ -17,6 +17,12 @@ pub(super) const DIRECTOR: [&str; 4] =
 
 /// The clients' router, by which every client's packets come and go.
 pub(super) const GATEWAY: [&str; 2] = ["192.0.2.254", "2001:db8:1::254"];
+
+/// A router behind the clients' and the servers', which has something to say about packets.
+pub(super) const ROUTERS: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1)),
+    IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0x100, 0, 0, 0, 0, 1)),
+];
 
 /// Networks full of virtual addresses, for what is decided by destination.
 pub(super) const VIP_NETWORKS: [&str; 2] = ["203.0.113.0/24", "2001:db8:5::/64"];

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::chunks::Chunks;
+
 /// What happens, in order, on both sides.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -25,6 +27,8 @@ pub enum Step {
     Ipvsadm(String),
     /// Rules for `ipvsadm -R`, one per line.
     Restore(Vec<String>),
+    /// A setting of IPVS, `net.ipv4.vs.NAME` of the kernel, gets a value.
+    Setting(&'static str, u32),
     /// Packets, one after the other. All that comes out is compared.
     Send(Vec<Packet>),
     /// A listing, with its arguments: `-L -n --stats`. Compared line by line.
@@ -40,6 +44,8 @@ pub enum Protocol {
     Tcp,
     /// UDP.
     Udp,
+    /// SCTP.
+    Sctp,
 }
 
 impl Protocol {
@@ -48,6 +54,7 @@ impl Protocol {
         match self {
             Protocol::Tcp => 6,
             Protocol::Udp => 17,
+            Protocol::Sctp => 132,
         }
     }
 }
@@ -55,7 +62,7 @@ impl Protocol {
 /// A client's conversation with a virtual service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Flow {
-    /// TCP or UDP.
+    /// TCP, UDP or SCTP.
     pub protocol: Protocol,
     /// Who speaks.
     pub client: SocketAddr,
@@ -100,6 +107,50 @@ pub enum Kind {
     Datagram(usize),
     /// UDP: this many bytes, and no checksum.
     Unsummed(usize),
+    /// SCTP: these chunks.
+    Sctp(Chunks),
+    /// UDP: a fragment of a datagram. Those of a flow are of the same datagram.
+    Piece(Piece),
+    /// ICMP: an error about what the sender has received of the flow.
+    Error(IcmpError),
+}
+
+/// A fragment of a UDP datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Payload bytes of the whole datagram.
+    pub datagram: usize,
+    /// Where the fragment begins, in bytes from the UDP header on; a multiple of 8.
+    pub offset: usize,
+    /// How many bytes it has; a multiple of 8 unless it is the last one.
+    pub length: usize,
+}
+
+/// An ICMP error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IcmpError {
+    /// What is wrong.
+    pub problem: Problem,
+    /// Whether a router on the way says it, and not the addressee.
+    pub router: bool,
+    /// How many bytes of the packet it quotes, from the IP header on.
+    pub quoted: usize,
+}
+
+/// What an ICMP error is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// Nobody there: no port, or no host.
+    Unreachable {
+        /// It is the port and not the host.
+        port: bool,
+    },
+    /// The TTL has run out on the way.
+    TimeExceeded,
+    /// Too big for the next link, of this MTU.
+    TooBig(u16),
+    /// There is something wrong with the header.
+    Parameter,
 }
 
 /// A TCP segment, for what looks at numbers and contents.

@@ -10,6 +10,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::arrival::Arrival;
 use super::frames;
+use super::pieces;
 use super::place::{self, Who};
 use super::step::{Flow, From, Kind, Packet, Protocol};
 use crate::lab::{Host, Mac};
@@ -17,6 +18,9 @@ use crate::lab::{Host, Mac};
 /// How long a director may take for all that it was sent. The kernel in its guest is slow when
 /// the machine is busy, and nothing depends on how long it takes.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A director may hold fragments back until the first one has come, and others overtake them.
+const FRAGMENTS_WAIT: Duration = Duration::from_millis(20);
 
 /// Everybody, as one director sees them.
 pub(super) struct World {
@@ -57,6 +61,10 @@ impl World {
                 frames.push(self.frame(&bytes)?);
             }
         }
+        if packets.iter().any(|packet| matches!(packet.kind, Kind::Piece(_))) {
+            self.port.transmit(&mut self.pool, &mut frames).context("send")?;
+            std::thread::sleep(FRAGMENTS_WAIT);
+        }
         self.sentinel = self.sentinel.wrapping_add(1);
         let sentinel = Packet::new(sentinel_flow(), Kind::Datagram(18));
         let ends = (sentinel.flow.client, sentinel.flow.service);
@@ -64,7 +72,7 @@ impl World {
             frames::frame(&sentinel, ends, (place::CLIENTS.0, self.director.0), self.sentinel);
         frames.push(self.frame(&bytes)?);
         self.port.transmit(&mut self.pool, &mut frames).context("send")?;
-        let arrivals = self.receive()?;
+        let arrivals = pieces::put_together(self.receive()?);
         for packet in packets.iter().filter(|packet| packet.from == From::Client) {
             let found = arrivals.iter().rev().find(|arrival| arrival.is_of(&packet.flow));
             if let Some((to, (_, _, address))) = found.and_then(|a| Some((a.to, a.ends()?))) {

@@ -6,6 +6,7 @@
 mod absurd;
 mod addresses;
 mod bed;
+mod beyond;
 mod capabilities;
 mod choice;
 mod control;

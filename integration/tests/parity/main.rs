@@ -5,9 +5,12 @@
 
 mod by_address;
 mod by_load;
+mod exceptions;
 mod ftp;
 mod kernel_host;
 mod packets;
+mod sctp;
+mod settings;
 mod states;
 
 use integration::parity::{run, scenarios};
@@ -54,9 +57,12 @@ fn every_scenario_is_tested_quick() {
     let mut tested: Vec<&str> = [
         by_address::SCENARIOS,
         by_load::SCENARIOS,
+        exceptions::SCENARIOS,
         ftp::SCENARIOS,
         packets::SCENARIOS,
         states::SCENARIOS,
+        sctp::SCENARIOS,
+        settings::SCENARIOS,
     ]
     .concat();
     tested.sort_unstable();

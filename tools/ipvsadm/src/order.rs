@@ -172,6 +172,8 @@ fn service(draft: &Draft) -> Result<ServiceSpec, Failure> {
             engine: draft.engine.clone(),
         }),
         one_packet: draft.one_packet,
+        // Not this tool's to set: what there is stays.
+        extras: None,
     })
 }
 

@@ -17,6 +17,13 @@ scheduler = "mh"
 scheduler_flags = ["mh-port", "flag-1"]
 persistence = { timeout = "5m", prefix = 64, engine = "sip" }
 one_packet = true
+timeouts = { udp = "10s" }
+gone_server = "reschedule"
+[[service]]
+listen = "192.0.2.10:80/tcp"
+persistence = { leave_quiesced = true }
+no_destination = "rst"
+mss_clamp = 1400
 [[service.server]]
 address = "10.0.0.11"
 forwarding = "tunnel"
@@ -33,7 +40,7 @@ fn piece() -> impl Strategy<Value = String> {
         Just("[[service.server]]\n".to_owned()),
         Just("service = [1, {}]\n".to_owned()),
         Just("[service]\nserver = 1\n".to_owned()),
-        ("(listen|address|weight|persistence|tunnel|scheduler|scheduler_flags|forwarding|interfaces|fwmark|timeouts|ftp_ports|control|ring_size|frames)",
+        ("(listen|address|weight|persistence|tunnel|scheduler|scheduler_flags|forwarding|interfaces|fwmark|timeouts|ftp_ports|control|ring_size|frames|gone_server|no_destination|mss_clamp)",
          "(\"[0-9a-f:./\\[\\]a-z]{0,20}\"|-?[0-9]{1,22}|true|\\[\\]|\\[\"x\", 1\\]|\\{\\}|\\{ type = \"gue\" \\}|1\\.5|1979-05-27|0x[0-9a-f]{1,40}|nan)")
             .prop_map(|(key, value)| format!("{key} = {value}\n")),
         any::<String>(),

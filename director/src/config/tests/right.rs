@@ -1,12 +1,16 @@
 //! What right files mean.
 
+use std::collections::BTreeMap;
+
 use super::parse;
 use crate::config::{Config, Io, Mode};
 use crate::control::DEFAULT_SOCKET;
 use crate::control::api::{
-    Forwarding, Persistence, Protocol, ServiceKey, Timeouts, Tunnel, TunnelChecksum,
+    Extras, Forwarding, GoneServer, MssClamp, NoDestination, OwnTimeouts, Persistence, Protocol,
+    ServiceKey, Timeouts, Tunnel, TunnelChecksum,
 };
 use crate::dispatch::ftp::Ports;
+use crate::dispatch::settings::Setting;
 
 const SAMPLE: &str = include_str!("../../../../examples/switchyard.toml");
 const PAGE: &str = include_str!("../../../../docs/configuration.md");
@@ -40,6 +44,7 @@ fn a_file_with_interfaces_only_has_the_documented_defaults() {
             control: DEFAULT_SOCKET.into(),
             timeouts: None,
             ftp_ports: Ports::new(&[21]),
+            settings: BTreeMap::new(),
             max_connections: 1_048_576,
             services: Vec::new(),
         }
@@ -107,6 +112,40 @@ fn every_key_of_a_service_reaches_its_specification() {
 }
 
 #[test]
+fn what_a_service_shall_do_beyond_the_kernel_reaches_its_specification_and_is_off_by_default() {
+    let config = right(
+        r#"
+        interfaces = ["eth0"]
+        [[service]]
+        listen = "192.0.2.10:80/tcp"
+        timeouts = { tcp = "2h", tcp_fin = 30 }
+        gone_server = "reschedule"
+        no_destination = "rst"
+        mss_clamp = 1400
+        persistence = { timeout = "5m", leave_quiesced = true }
+        [[service]]
+        listen = "192.0.2.10:53/udp"
+        timeouts = { udp = "10s" }
+        [[service]]
+        listen = "192.0.2.10:81/tcp"
+        mss_clamp = true
+        "#,
+    );
+    let extras: Vec<_> = config.services.iter().map(|one| one.service.extras.unwrap()).collect();
+    let first = Extras {
+        timeouts: OwnTimeouts { tcp: 7200, tcp_fin: 30, udp: 0 },
+        gone_server: GoneServer::Reschedule,
+        no_destination: NoDestination::Rst,
+        leave_quiesced: true,
+        mss_clamp: MssClamp::Bytes(1400),
+    };
+    let timeouts = OwnTimeouts { udp: 10, ..OwnTimeouts::default() };
+    let second = Extras { timeouts, ..Extras::default() };
+    let third = Extras { mss_clamp: MssClamp::ByRoute(true), ..Extras::default() };
+    assert_eq!(extras, [first, second, third]);
+}
+
+#[test]
 fn servers_take_port_and_forwarding_from_their_service_unless_they_have_their_own() {
     let config = right(
         r#"
@@ -160,6 +199,44 @@ fn every_key_stands_in_the_documentation() {
     for key in keys.concat() {
         assert!(PAGE.contains(&format!("`{key}`")), "docs/configuration.md lacks {key}");
     }
+}
+
+#[test]
+fn every_setting_stands_in_the_documentation_with_its_default_and_range() {
+    for setting in Setting::ALL {
+        let range = setting.range();
+        let row = format!(
+            "| `{}` | {} | {} to {} |",
+            setting.name(),
+            setting.default(),
+            range.start(),
+            range.end()
+        );
+        assert!(PAGE.contains(&row), "docs/configuration.md lacks {row}");
+    }
+}
+
+#[test]
+fn settings_have_the_kernels_names_and_switches_are_numbers_or_true_and_false() {
+    let config = right(
+        r#"
+        interfaces = ["eth0"]
+        [settings]
+        conn_reuse_mode = 2
+        expire_nodest_conn = 1
+        sloppy_tcp = true
+        pmtu_disc = false
+        lblc_expiration = 60
+        "#,
+    );
+    let expected = [
+        (Setting::ConnReuseMode, 2),
+        (Setting::ExpireNodestConn, 1),
+        (Setting::SloppyTcp, 1),
+        (Setting::PmtuDisc, 0),
+        (Setting::LblcExpiration, 60),
+    ];
+    assert_eq!(config.settings, BTreeMap::from(expected));
 }
 
 #[test]

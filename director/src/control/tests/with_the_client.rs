@@ -19,8 +19,14 @@ fn key() -> ServiceKey {
 fn add() -> Command {
     let persistence = Some(Persistence { timeout: 360, prefix: 64, engine: None });
     let scheduler = "mh".to_owned();
-    let service =
-        ServiceSpec { key: key(), scheduler, flags: 0x10, persistence, one_packet: false };
+    let service = ServiceSpec {
+        key: key(),
+        scheduler,
+        flags: 0x10,
+        persistence,
+        one_packet: false,
+        extras: None,
+    };
     Command::AddService { service }
 }
 

@@ -11,6 +11,7 @@ use super::{Connections, SHARDS, Way};
 use crate::control::api::{Protocol, ServiceKey, ServiceSpec};
 use crate::dispatch::connection::{Connection, Endpoint, Tuple};
 use crate::dispatch::service::{RealServer, Service};
+use crate::dispatch::signal::Signal;
 use crate::dispatch::state::Timeouts;
 use crate::dispatch::transmitter::Transmitter;
 
@@ -23,8 +24,14 @@ const REAL: u8 = 220;
 
 fn parts() -> (Arc<Service>, Arc<RealServer>) {
     let key = ServiceKey::Address { protocol: Protocol::Udp, address: endpoint(VIP, 53).into() };
-    let spec =
-        ServiceSpec { key, scheduler: "rr".into(), flags: 0, persistence: None, one_packet: false };
+    let spec = ServiceSpec {
+        key,
+        scheduler: "rr".into(),
+        flags: 0,
+        persistence: None,
+        one_packet: false,
+        extras: None,
+    };
     let scheduler = schedulers::create("rr", &Options::default()).unwrap();
     let (address, port) = endpoint(REAL, 5353);
     let load = Arc::new(Server::new(ServerId(1), address, port, 1));
@@ -54,13 +61,13 @@ proptest! {
             let (source, vip) = (endpoint(client, 4000), endpoint(VIP, 53));
             if action == 2 {
                 let answer = table.with(17, endpoint(REAL, 5353), source, |way, connection| {
-                    connection.outgoing(0, 100, now, &timeouts);
+                    connection.outgoing(Signal::Udp, 100, now, &timeouts);
                     way
                 });
                 prop_assert_eq!(answer, model.get(&client).map(|_| Way::Out));
             } else {
                 let known = table.with(17, source, vip, |way, connection| {
-                    connection.incoming(0, 100, now, &timeouts);
+                    connection.incoming(Signal::Udp, 100, now, &timeouts);
                     way
                 });
                 prop_assert_eq!(known, model.get(&client).map(|_| Way::In));
@@ -69,7 +76,7 @@ proptest! {
                     let connection = Connection::new(
                         tuple, Transmitter::Nat, service.clone(), real.clone(), now);
                     table.insert(connection, |connection| {
-                        connection.incoming(0, 100, now, &timeouts);
+                        connection.incoming(Signal::Udp, 100, now, &timeouts);
                     });
                 }
             }
@@ -86,7 +93,9 @@ fn open(table: &Connections, client: Endpoint, vip: Endpoint, now: Duration) {
     let (service, real) = parts();
     let tuple = Tuple { protocol: 17, template: false, client, peer: vip };
     let connection = Connection::new(tuple, Transmitter::Nat, service, real, now);
-    table.insert(connection, |connection| connection.incoming(0, 100, now, &Timeouts::default()));
+    table.insert(connection, |connection| {
+        connection.incoming(Signal::Udp, 100, now, &Timeouts::default());
+    });
 }
 
 #[test]

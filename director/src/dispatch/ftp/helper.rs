@@ -123,9 +123,7 @@ impl Dispatcher {
             let (server, vip) = (target.server.0, target.virtual_endpoint.0);
             match helper.dialogue.from_server(packet, headers, server, vip, partial) {
                 Outcome::Forward(expected) => {
-                    if !headers.is_later_fragment() {
-                        connection.counted(headers.ip_len(), false);
-                    }
+                    connection.counted(headers.ip_len(), false);
                     Announced::by(connection, expected?, now, &self.shared.timeouts)
                 }
                 Outcome::Early | Outcome::Torn => {

@@ -21,7 +21,7 @@ use super::TCP;
 use super::connection::Connection;
 use super::service::Service;
 use super::transmitter::Transmitter;
-use super::verdict::{DropReason, PassReason, Stop};
+use super::verdict::{PassReason, Stop};
 pub use helper::Helper;
 
 /// The port of FTP's control connections.
@@ -77,11 +77,11 @@ pub(super) fn leaves_alone(service: &Service, headers: &Headers) -> Option<PassR
 }
 
 /// What becomes of a packet that would open a connection of `service`, for which there is no
-/// server. [`DropReason::NoServer`] is still to be answered with ICMP.
+/// server. A drop is still to be answered as the service says.
 pub(super) fn without_server(service: &Service, headers: &Headers) -> Stop {
     match is_unasked(service, headers) {
         true => Stop::Pass(PassReason::FtpData),
-        false => Stop::Drop(DropReason::NoServer),
+        false => Stop::Drop(service.policy.no_server(headers.protocol)),
     }
 }
 

@@ -63,6 +63,11 @@ fn packet(kind: u8) -> Vec<u8> {
     packet
 }
 
+/// The event of a packet that has a chunk.
+fn event(packet: &[u8]) -> Event {
+    Chunks::read(packet).unwrap().event()
+}
+
 /// The reference's word for an event, as a packet.
 fn packet_of(event: &str) -> Vec<u8> {
     packet(match event {
@@ -101,7 +106,7 @@ fn every_cell_of_the_table_is_the_references() {
             other => panic!("no direction {other}"),
         };
         let direction = direction.unwrap();
-        let event = event(&packet_of(row[1])).unwrap();
+        let event = event(&packet_of(row[1]));
         assert_eq!(row.len(), 2 + columns.len());
         for (state, expected) in columns.iter().zip(&row[2..]) {
             let found = letters(next(direction, *state, event));
@@ -146,7 +151,7 @@ fn a_nat_association_is_opened_used_and_shut_down_by_the_client() {
     ];
     let mut state = SctpState::None;
     for (direction, kind, expected) in steps {
-        state = next(direction, state, event(&packet(kind)).unwrap());
+        state = next(direction, state, event(&packet(kind)));
         assert_eq!(state, expected, "after chunk {kind}");
     }
 }
@@ -161,7 +166,7 @@ fn a_half_seen_association_stands_when_the_client_returns_the_cookie() {
 #[test]
 fn chunks_without_a_row_of_their_own_count_as_data() {
     for kind in [3, 4, 5, 12, 13, 15, 64, 128, 192, 193, 255] {
-        assert_eq!(event(&packet(kind)), Some(Event::Data), "chunk {kind}");
+        assert_eq!(event(&packet(kind)), Event::Data, "chunk {kind}");
     }
 }
 
@@ -173,39 +178,37 @@ fn an_abort_right_behind_a_cookie_is_an_abort() {
         bytes[15] = 5;
         bytes.extend([0xff, 0, 0, 0]);
         bytes.extend([chunk::ABORT, 0, 0, 4]);
-        assert_eq!(event(&bytes), Some(Event::Abort));
-        assert_ne!(event(&bytes[..23]), Some(Event::Abort), "the second header is cut");
+        assert_eq!(event(&bytes), Event::Abort);
+        assert_ne!(event(&bytes[..23]), Event::Abort, "the second header is cut");
         bytes[20] = chunk::DATA;
-        assert_ne!(event(&bytes), Some(Event::Abort));
+        assert_ne!(event(&bytes), Event::Abort);
         // Shorter than its own header: what follows cannot be found.
         bytes[15] = 3;
         bytes[16] = chunk::ABORT;
-        assert_ne!(event(&bytes), Some(Event::Abort));
+        assert_ne!(event(&bytes), Event::Abort);
     }
     let mut bytes = packet(chunk::DATA);
     bytes.extend([chunk::ABORT, 0, 0, 4]);
-    assert_eq!(event(&bytes), Some(Event::Data), "an abort may not stand behind data");
+    assert_eq!(event(&bytes), Event::Data, "an abort may not stand behind data");
 }
 
 #[test]
 fn only_init_opens_unless_sloppy() {
     for kind in 0..=255 {
-        let packet = packet(kind);
-        assert_eq!(opens(&packet), kind == chunk::INIT);
-        assert_eq!(may_be_scheduled(&packet, false), kind == chunk::INIT);
-        assert_eq!(may_be_scheduled(&packet, true), kind != chunk::ABORT);
+        let chunks = Chunks::read(&packet(kind)).unwrap();
+        assert_eq!(chunks.opens(), kind == chunk::INIT);
+        assert_eq!(chunks.may_be_scheduled(false), kind == chunk::INIT);
+        assert_eq!(chunks.may_be_scheduled(true), kind != chunk::ABORT);
     }
 }
 
 #[test]
 fn a_packet_without_a_whole_chunk_header_does_nothing() {
     for len in 0..16 {
-        let bytes = &packet(chunk::INIT)[..len];
-        assert_eq!(event(bytes), None);
-        assert!(!opens(bytes) && !may_be_scheduled(bytes, true));
+        assert_eq!(Chunks::read(&packet(chunk::INIT)[..len]), None);
     }
     // A chunk that says it is 65535 bytes long.
     let mut bytes = packet(chunk::COOKIE_ACK);
     bytes[14..16].copy_from_slice(&[0xff, 0xff]);
-    assert_eq!(event(&bytes), Some(Event::CookieAck));
+    assert_eq!(event(&bytes), Event::CookieAck);
 }

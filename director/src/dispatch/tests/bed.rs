@@ -53,7 +53,14 @@ pub(super) fn key(protocol: Protocol, address: &str) -> ServiceKey {
 }
 
 pub(super) fn service(key: ServiceKey, scheduler: &str) -> ServiceSpec {
-    ServiceSpec { key, scheduler: scheduler.into(), flags: 0, persistence: None, one_packet: false }
+    ServiceSpec {
+        key,
+        scheduler: scheduler.into(),
+        flags: 0,
+        persistence: None,
+        one_packet: false,
+        extras: None,
+    }
 }
 
 pub(super) fn server(address: &str, forwarding: Forwarding) -> ServerSpec {

@@ -85,8 +85,8 @@ fn a_packet_too_big_for_the_tunnel_is_answered_with_the_mtu_that_fits() {
 fn a_flood_of_errors_is_not_answered_with_a_flood() {
     let mut bed = Bed::with(key(Protocol::Tcp, VIP), &[]);
     let answers = (0..1000u16)
-        .filter(|port| {
-            let client = format!("198.51.100.7:{}", port + 1);
+        .filter(|number| {
+            let client = format!("198.51.{}.{}:4000", number >> 8, number & 0xff);
             matches!(bed.tcp(&client, VIP, SYN).verdict, Verdict::Answer { .. })
         })
         .count();
@@ -135,6 +135,37 @@ fn icmp_about_an_answer_reaches_the_server_in_its_own_terms() {
         .sum();
     let folded = (sum & 0xffff) + (sum >> 16);
     assert_eq!((folded & 0xffff) + (folded >> 16), 0xffff, "ICMP checksum");
+}
+
+#[test]
+fn an_icmpv6_error_from_a_nat_server_reaches_the_client_in_its_own_terms() {
+    const CLIENT_V6: &str = "[2001:db8::7]:40000";
+    const VIP_V6: &str = "[2001:db8:1::10]:80";
+    const REAL_V6: &str = "[fd77::11]:8080";
+    let mut bed = Bed::with(key(Protocol::Tcp, VIP_V6), &[(REAL_V6, Forwarding::Nat)]);
+    bed.establish(CLIENT_V6, VIP_V6);
+    let address = |endpoint: &str| match at(endpoint) {
+        std::net::SocketAddr::V6(v6) => v6.ip().octets(),
+        std::net::SocketAddr::V4(_) => unreachable!(),
+    };
+    let quoted = tcp(at(CLIENT_V6), at(REAL_V6), ACK, &[0; 100]);
+    let mut frame = Vec::new();
+    PacketBuilder::ethernet2([2; 6], [4; 6])
+        .ipv6(address(REAL_V6), address(CLIENT_V6), 60)
+        .icmpv6_raw(1, 4, [0; 4])
+        .write(&mut frame, &quoted[14..])
+        .unwrap();
+    let out = bed.handle(&frame);
+    assert!(out.is_sent(), "{:?}", out.verdict);
+    assert_eq!(out.frame[22..38], address(VIP_V6), "the service speaks");
+    assert_eq!(out.frame[38..54], address(CLIENT_V6));
+    let inner = &out.frame[62..];
+    assert_eq!(inner[24..40], address(VIP_V6), "about the client's own packet");
+    assert_eq!(u16::from_be_bytes([inner[42], inner[43]]), 80);
+    let message = &out.frame[54..];
+    let (from, to) = (at(VIP_V6).ip(), at(CLIENT_V6).ip());
+    let pseudo = forwarding::checksum::pseudo_header(from, to, 58, message.len() as u32);
+    assert_eq!(pseudo.bytes(message).checksum(), 0, "ICMPv6 checksum");
 }
 
 #[test]

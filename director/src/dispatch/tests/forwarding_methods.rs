@@ -149,7 +149,7 @@ fn later_fragments_follow_the_first_to_the_same_server() {
 }
 
 /// Cuts an IPv4 datagram after 600 bytes of payload.
-fn in_two(whole: &[u8]) -> (Vec<u8>, Vec<u8>) {
+pub(super) fn in_two(whole: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let make = |payload: &[u8], offset_and_flags: u16| {
         let mut frame = whole[..34].to_vec();
         frame.extend_from_slice(payload);

@@ -1,11 +1,16 @@
 //! The pipeline in virtual time: clients, director and servers are stepped without a clock.
 
 mod bed;
+mod extras;
 mod failure;
 mod forwarding_methods;
 mod ftp;
 mod ftp_services;
 mod lifetime;
+mod one_packet;
 mod persistence;
+mod refusal;
 mod removal;
+mod sctp;
+mod settings;
 mod tunnel_errors;

@@ -31,6 +31,11 @@ pub(super) fn udp(number: usize, service: SocketAddr) -> Flow {
     Flow { protocol: Protocol::Udp, client: client(number, service), service }
 }
 
+/// The SCTP flow of client `number`.
+pub(super) fn sctp(number: usize, service: SocketAddr) -> Flow {
+    Flow { protocol: Protocol::Sctp, client: client(number, service), service }
+}
+
 /// Opens: one SYN each.
 pub(super) fn open(flows: impl IntoIterator<Item = Flow>) -> Vec<Packet> {
     flows.into_iter().map(|flow| Packet::new(flow, Kind::Syn)).collect()

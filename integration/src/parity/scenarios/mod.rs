@@ -1,13 +1,19 @@
 //! The scenarios that are compared, by name.
 
 mod clients;
+mod errors;
+mod fragments;
 mod ftp;
 mod ftp_cases;
 mod ftp_services;
 mod hashing;
+mod icmp_settings;
 mod packets;
 mod rules;
 mod schedulers;
+mod sctp;
+mod sctp_states;
+mod settings;
 mod states;
 
 use std::time::Duration;
@@ -23,6 +29,12 @@ pub fn all() -> Vec<Scenario> {
         states::all(),
         ftp::all(),
         ftp_services::all(),
+        errors::all(),
+        fragments::all(),
+        sctp::all(),
+        sctp_states::all(),
+        settings::all(),
+        icmp_settings::all(),
     ]
     .concat()
 }

@@ -9,10 +9,11 @@ use crate::parity::step::{Flow, From, Kind, Packet, Scenario, Step};
 use crate::topology::{VIP_V4, VIP_V6, server_addresses};
 
 /// A method as an option of `ipvsadm`, and the families outside and inside.
-struct Way {
-    name: &'static str,
-    option: &'static str,
-    vip: IpAddr,
+#[derive(Clone, Copy)]
+pub(super) struct Way {
+    pub(super) name: &'static str,
+    pub(super) option: &'static str,
+    pub(super) vip: IpAddr,
     server_is_v6: bool,
 }
 
@@ -97,7 +98,13 @@ fn packets(way: &Way) -> Scenario {
     }
 }
 
-fn rules(way: &Way, protocol: &str, at: SocketAddr) -> Vec<String> {
+/// The one called `name`.
+pub(super) fn way(name: &str) -> Way {
+    *WAYS.iter().find(|way| way.name == name).expect("there is such a way")
+}
+
+/// A service of this protocol (`-t`, `-u`) with three servers.
+pub(super) fn rules(way: &Way, protocol: &str, at: SocketAddr) -> Vec<String> {
     let mut rules = vec![format!("-A {protocol} {at} -s rr")];
     for number in 1..=3.min(SERVERS) {
         let address = server_addresses(number)[usize::from(way.server_is_v6)];

@@ -137,7 +137,7 @@ pub const SCHEDULER: Flag = Flag {
     long: "scheduler",
     argument: Argument::Required("scheduler"),
     kind: Kind::Option(Some(Opt::Scheduler)),
-    help: "rr wrr lc wlc lblc lblcr dh sh sed nq fo ovf mh twos (wlc)",
+    help: "rr wrr lc wlc lblc lblcr dh sh sed nq fo ovf mh twos swrr (wlc)",
     take: |draft, value| {
         draft.scheduler = short_name(value.unwrap_or_default());
         Ok(())

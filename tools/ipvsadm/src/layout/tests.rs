@@ -35,6 +35,7 @@ fn with_key(key: ServiceKey, scheduler: &str) -> ServiceView {
         flags: 0,
         persistence: None,
         one_packet: false,
+        extras: None,
     };
     ServiceView { spec, declared: false, stats: Stats::default(), servers: Vec::new() }
 }

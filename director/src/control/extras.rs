@@ -1,0 +1,105 @@
+//! What a service may be asked to do beyond what the kernel's IPVS does.
+//!
+//! The kernel's tool does not know these: an edit that does not speak of them leaves them as they
+//! are. Each is off by default, and the service then behaves as the kernel's.
+
+use serde::{Deserialize, Serialize};
+
+/// See the module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Extras {
+    /// Timeouts of its connections.
+    pub timeouts: OwnTimeouts,
+    /// What becomes of packets whose server has been removed.
+    pub gone_server: GoneServer,
+    /// What a client is told whom no server can take.
+    pub no_destination: NoDestination,
+    /// A persistence template whose server is quiesced is not followed by new connections.
+    pub leave_quiesced: bool,
+    /// The largest segment that a SYN may announce.
+    pub mss_clamp: MssClamp,
+}
+
+/// Timeouts of one service, seconds; 0 = the director's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OwnTimeouts {
+    /// TCP ESTABLISHED.
+    pub tcp: u32,
+    /// TCP FIN_WAIT.
+    pub tcp_fin: u32,
+    /// UDP.
+    pub udp: u32,
+}
+
+/// What becomes of a client's packet whose server has been removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GoneServer {
+    /// It is dropped, until the server returns or the connection expires.
+    #[default]
+    Drop,
+    /// The client is told and the connection is over: RST, or ICMP port unreachable.
+    Rst,
+    /// What may open a connection opens one to another server; else as [`GoneServer::Rst`].
+    Reschedule,
+}
+
+/// What a client is told whose packet no server can take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NoDestination {
+    /// ICMP port unreachable.
+    #[default]
+    Icmp,
+    /// RST, to a TCP segment; ICMP to all else.
+    Rst,
+}
+
+/// The largest segment that a SYN may announce. In JSON: `false`, `true` or a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum MssClamp {
+    /// True: what fits the MTU of the packet's way, less what a tunnel adds. False: no limit.
+    ByRoute(bool),
+    /// Bytes of data, [`MssClamp::LEAST`]..=[`MssClamp::MOST`].
+    Bytes(u16),
+}
+
+impl MssClamp {
+    /// What every host takes over IPv4 (RFC 9293 section 3.7.1).
+    pub const LEAST: u16 = 536;
+    /// What the largest IPv4 packet carries.
+    pub const MOST: u16 = 65_495;
+}
+
+impl Default for MssClamp {
+    fn default() -> Self {
+        MssClamp::ByRoute(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_said_is_off_and_a_clamp_is_a_word_or_a_number() {
+        let read = |text: &str| serde_json::from_str::<Extras>(text);
+        assert_eq!(read("{}").unwrap(), Extras::default());
+        let asked = read(r#"{"gone_server":"rst","mss_clamp":1400,"timeouts":{"tcp":7200}}"#);
+        let timeouts = OwnTimeouts { tcp: 7200, ..OwnTimeouts::default() };
+        let mss_clamp = MssClamp::Bytes(1400);
+        let expected =
+            Extras { timeouts, mss_clamp, gone_server: GoneServer::Rst, ..Extras::default() };
+        assert_eq!(asked.unwrap(), expected);
+        let clamp = |text: &str| read(text).map(|extras| extras.mss_clamp).ok();
+        assert_eq!(clamp(r#"{"mss_clamp":true}"#), Some(MssClamp::ByRoute(true)));
+        for wrong in [r#"{"mss_clamp":70000}"#, r#"{"mss_clamp":"x"}"#, r#"{"mss_clamp":-1}"#] {
+            assert_eq!(clamp(wrong), None, "{wrong}");
+        }
+        let text = serde_json::to_string(&expected).unwrap();
+        assert_eq!(read(&text).unwrap(), expected);
+    }
+}

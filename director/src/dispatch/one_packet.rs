@@ -1,0 +1,55 @@
+//! One-packet scheduling: each UDP datagram of the service is scheduled by itself, whoever sends it.
+//!
+//! Its connection is made, counted and moved like any other, and gone before the packet leaves: it
+//! is never in the table (`IP_VS_CONN_F_ONE_PACKET` of the kernel). So nothing that comes back finds
+//! it. A NAT server's answer is the host's to route, untranslated, as in the kernel.
+//!
+//! Later fragments of a datagram follow the first one by what is remembered with its ports.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use forwarding::Headers;
+
+use super::connection::Connection;
+use super::connections::Way;
+use super::service::{RealServer, Service};
+use super::signal::Signal;
+use super::verdict::{PassReason, Stop};
+use super::{Dispatcher, Target};
+
+/// Where a datagram went whose fragments are still to come.
+pub(super) struct Course {
+    target: Target,
+    service: Arc<Service>,
+    server: Arc<RealServer>,
+}
+
+impl Dispatcher {
+    /// The target of the datagram that `connection` was made for.
+    pub(super) fn use_once(
+        &self,
+        now: Duration,
+        headers: &Headers,
+        signal: Signal,
+        mut connection: Connection,
+    ) -> Target {
+        connection.incoming(signal, headers.ip_len(), now, &self.shared.timeouts);
+        let target = Target::of(Way::In, &connection);
+        if headers.is_first_fragment() {
+            let (service, server) = (connection.service.clone(), connection.server.clone());
+            self.shared.fragments.chart(headers, Arc::new(Course { target, service, server }));
+        }
+        target
+    }
+
+    /// The target of a later fragment: its datagram's. A first fragment that another worker has in
+    /// hand is waited for like one that is still to come.
+    pub(super) fn use_again(&self, now: Duration, headers: &Headers) -> Result<Target, Stop> {
+        let course = self.shared.fragments.course(headers, now);
+        let course = course.ok_or(Stop::Pass(PassReason::Fragment))?;
+        course.service.traffic.incoming(headers.ip_len());
+        course.server.traffic.incoming(headers.ip_len());
+        Ok(course.target)
+    }
+}

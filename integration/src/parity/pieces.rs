@@ -1,0 +1,129 @@
+//! Fragments: cut here as a sender cuts, and put together again as a receiver does.
+//!
+//! The kernel puts a datagram together before it forwards it and cuts it again; ours forwards the
+//! fragments as they come. What is compared is what the receiver has in the end.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use super::arrival::Arrival;
+use super::frames::{ip, sum_header};
+use super::step::{Packet, Piece};
+
+/// IPv6's fragment header: its protocol number, and its length.
+const FRAGMENT: u8 = 44;
+const FRAGMENT_LEN: usize = 8;
+const V6_LEN: usize = 40;
+const V4_LEN: usize = 20;
+
+/// The fragment that `packet` is; `datagram` makes the whole, UDP header and all, with this many
+/// bytes of payload.
+pub(super) fn packet(
+    packet: &Packet,
+    piece: Piece,
+    ends: (IpAddr, IpAddr),
+    datagram: impl Fn(usize) -> Vec<u8>,
+) -> Vec<u8> {
+    let whole = datagram(piece.datagram);
+    let end = whole.len().min(piece.offset + piece.length);
+    let bytes = &whole[piece.offset..end];
+    let more = u16::from(end < whole.len());
+    // One datagram per flow, and a client's flow has a port of its own.
+    let id = packet.flow.client.port();
+    if ends.0.is_ipv6() {
+        let mut header = vec![17, 0];
+        header.extend((piece.offset as u16 | more).to_be_bytes());
+        header.extend(u32::from(id).to_be_bytes());
+        return ip(packet, ends, FRAGMENT, 0, &[&header, bytes].concat());
+    }
+    let unflagged = Packet { dont_fragment: false, ..*packet };
+    let mut fragment = ip(&unflagged, ends, 17, id, bytes);
+    fragment[6..8].copy_from_slice(&(more << 13 | piece.offset as u16 / 8).to_be_bytes());
+    sum_header(&mut fragment);
+    fragment
+}
+
+/// Puts fragments among `arrivals` together; each whole stands where its last fragment was. What
+/// lacks a fragment stays in pieces.
+pub(super) fn put_together(arrivals: Vec<Arrival>) -> Vec<Arrival> {
+    let mut parts: BTreeMap<Vec<u8>, Vec<Arrival>> = BTreeMap::new();
+    let mut out = Vec::new();
+    for arrival in arrivals {
+        let Some(fragment) = Fragment::of(&arrival.packet) else {
+            out.push(arrival);
+            continue;
+        };
+        let datagram = parts.entry(fragment.name).or_default();
+        datagram.push(arrival);
+        if let Some(packet) = whole(datagram) {
+            out.push(Arrival { packet, to: datagram[0].to });
+            datagram.clear();
+        }
+    }
+    out.extend(parts.into_values().flatten());
+    out
+}
+
+/// What the headers of a fragment say.
+struct Fragment {
+    /// Of which datagram it is: addresses, protocol and identification.
+    name: Vec<u8>,
+    offset: usize,
+    more: bool,
+    /// Where its bytes begin.
+    begin: usize,
+}
+
+impl Fragment {
+    fn of(packet: &[u8]) -> Option<Fragment> {
+        let word = |at: usize| Some(u16::from_be_bytes([*packet.get(at)?, *packet.get(at + 1)?]));
+        if packet.first()? >> 4 == 6 {
+            if packet[6] != FRAGMENT {
+                return None;
+            }
+            let place = word(V6_LEN + 2)?;
+            let name = [&packet[8..V6_LEN], packet.get(V6_LEN + 4..V6_LEN + 8)?].concat();
+            let (offset, more) = (usize::from(place & !7), place & 1 != 0);
+            return Some(Fragment { name, offset, more, begin: V6_LEN + FRAGMENT_LEN });
+        }
+        let place = word(6)?;
+        let (offset, more) = (usize::from(place & 0x1fff) * 8, place & 0x2000 != 0);
+        (offset != 0 || more).then(|| Fragment {
+            name: [&packet[12..V4_LEN], &packet[4..6], &packet[9..10]].concat(),
+            offset,
+            more,
+            begin: V4_LEN,
+        })
+    }
+}
+
+/// The packet that these fragments make, when they are all of it.
+fn whole(fragments: &[Arrival]) -> Option<Vec<u8>> {
+    let mut read: Vec<_> =
+        fragments.iter().filter_map(|part| Some((Fragment::of(&part.packet)?, part))).collect();
+    read.sort_by_key(|(fragment, _)| fragment.offset);
+    let mut payload: Vec<u8> = Vec::new();
+    for (fragment, part) in &read {
+        if fragment.offset != payload.len() {
+            return None;
+        }
+        payload.extend(&part.packet[fragment.begin..]);
+    }
+    let ((_, first), (last, _)) = (read.first()?, read.last()?);
+    if last.more {
+        return None;
+    }
+    let mut packet = first.packet.clone();
+    if packet[0] >> 4 == 6 {
+        packet[6] = packet[V6_LEN];
+        packet.truncate(V6_LEN);
+        packet[4..6].copy_from_slice(&(payload.len() as u16).to_be_bytes());
+    } else {
+        packet.truncate(V4_LEN);
+        packet[2..4].copy_from_slice(&((V4_LEN + payload.len()) as u16).to_be_bytes());
+        packet[6..8].fill(0);
+        sum_header(&mut packet);
+    }
+    packet.extend(payload);
+    Some(packet)
+}
