@@ -254,8 +254,10 @@ impl Connection {
     pub fn outgoing(&mut self, signal: Signal, bytes: usize, now: Duration, timeouts: &Timeouts) {
         self.no_output = false;
         self.advance(Direction::Output, signal, now, timeouts);
-        self.service.traffic.outgoing(bytes);
-        self.server.traffic.outgoing(bytes);
+        // Of an FTP control connection it is not known yet how many bytes it will have.
+        if self.ftp.is_none() {
+            self.counted(bytes, false);
+        }
     }
 
     /// A packet about the connection (an ICMP error): counted, and nothing else.

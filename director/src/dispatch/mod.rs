@@ -241,7 +241,7 @@ impl Dispatcher {
                     }
                     if !connection.server.is_available() {
                         let policy = &connection.service.policy;
-                        let lost = policy.when_gone(signal.may_be_scheduled());
+                        let lost = policy.when_gone(signal.may_be_scheduled(settings));
                         return Err((lost, connection.tuple));
                     }
                 }

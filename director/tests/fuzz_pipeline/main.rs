@@ -3,6 +3,7 @@
 //!
 //! The same in every run: `FUZZ_SEED` chooses another one, `FUZZ_PACKETS` how many packets.
 
+mod ftp;
 mod mutations;
 #[path = "../worker/network.rs"]
 mod network;
@@ -37,6 +38,7 @@ const LEAST: &[(&str, u64)] = &[
     ("no_server_reset", 500), ("server_gone", 500), ("resets_sent", 500), ("ttl_exceeded", 4_000), ("too_big", 500),
     ("no_route", 1_000), ("no_port", 1_000), ("no_neighbour", 3_000), ("table_full", 5_000),
     ("passed_fragment", 5_000), ("tunnel_error", 500), ("pass_failed", 20_000),
+    ("passed_ftp_data", 500), ("ftp_held", 5), ("ftp_checksum", 100),
     ("no_chunk", 500), ("sctp_fragment", 100),
 ];
 
@@ -74,6 +76,7 @@ impl Traffic {
             (32..37, _) => packets::not_ip(random),
             (37..40, _) => packets::in_a_tunnel(random),
             (40..46, _) => packets::noise(random),
+            (46..48, _) => packets::of_ftp_data(random),
             _ => packets::from_client(random),
         };
         if random.chance(350) {

@@ -8,6 +8,7 @@ use etherparse::{
 };
 use forwarding::Headers;
 
+use crate::ftp;
 use crate::random::Random;
 use crate::scene::{PORTS, SILENT, VIP4, VIP6};
 
@@ -37,6 +38,14 @@ pub(crate) fn from_client(random: &mut Random) -> Built {
         _ => TCP,
     };
     between(random, protocol, source, destination)
+}
+
+/// Of a data connection of FTP that may be expected.
+pub(crate) fn of_ftp_data(random: &mut Random) -> Built {
+    let v4 = random.chance(500);
+    let client = client(random, v4);
+    let (from, to) = ftp::data(random, client);
+    between(random, TCP, from, to)
 }
 
 /// More datagrams to a silent server than a worker has frames.
@@ -145,9 +154,17 @@ fn between(random: &mut Random, protocol: u8, from: SocketAddr, to: SocketAddr) 
     let length = if random.chance(40) { random.below(1700) } else { random.below(64) };
     let mut payload = vec![0; length];
     random.fill(&mut payload);
+    let is_control = protocol == TCP && ftp::is_control(from, to);
+    if is_control {
+        payload = ftp::text(random);
+    }
     let transport = transport(random, protocol, from, to, &payload);
     if random.chance(930) {
-        return Built { frames: Vec::from_iter(write(random, ip, protocol, &transport)) };
+        let mut frames = Vec::from_iter(write(random, ip, protocol, &transport));
+        if is_control {
+            frames.iter_mut().for_each(|frame| ftp::make_sum(random, frame));
+        }
+        return Built { frames };
     }
     // Two fragments; one may be lost, and they may change places.
     let cut = (transport.len() / 2).next_multiple_of(8).min(transport.len());
@@ -230,6 +247,9 @@ fn transport(
             header.rst = flags & 0x04 != 0;
             header.ack = flags & 0x10 != 0;
             header.checksum = checksum;
+            if ftp::is_control(from, to) {
+                ftp::number(random, &mut header);
+            }
             bytes.extend_from_slice(&header.to_bytes());
         }
         UDP => {

@@ -17,6 +17,7 @@ use director::table::Table;
 use director::worker::{Upcall, Worker, WorkerParts, WorkerPort, WorkerStatus};
 use netio::{MemoryPort, Pool, Wire};
 
+use crate::ftp::CONTROL;
 use crate::network::{BACK, FRONT, network};
 use crate::random::Random;
 
@@ -41,12 +42,15 @@ const SERVICES: &[(u16, &str, Forwarding, bool, &[u16])] = &[
     (87, "rr",    Nat,       false, &[LOCAL]),
     (88, "mh",    Tunnelled, false, &[OTHER_FAMILY, VLAN]),
     (89, "lblcr", Nat,       false, &[VLAN, 11]),
+    (CONTROL, "rr", Nat,     false, &[11, 12]),
     (ONE_PACKET, "rr", Tunnelled, true, &[11, 12]),
 ];
 
 /// Where clients send to: services, the busy ones more often.
-pub(crate) const PORTS: &[u16] =
-    &[80, 80, 80, 80, 81, 81, 82, 82, 83, 83, 84, SILENT, 86, 87, 88, 89, 90, ONE_PACKET];
+pub(crate) const PORTS: &[u16] = &[
+    80, 80, 80, 80, 81, 81, 81, 82, 82, 83, 83, 84, SILENT, 86, 87, 88, 89, 90, ONE_PACKET,
+    CONTROL, CONTROL,
+];
 
 /// The service whose server never answers ARP or neighbour discovery.
 pub(crate) const SILENT: u16 = 85;

@@ -10,11 +10,15 @@ use super::step::Packet;
 const SHOWN: usize = 3;
 
 /// Sorts what came out by client; each client's packets stay in order, but for resets, which come
-/// last. What a director leaves to its own stack (which resets) comes out by another way than what
+/// last, by the port that they are from. What a director leaves to its own stack (which resets) comes out by another way than what
 /// it forwards or answers itself, so its place among the others is nobody's promise. Which packet
 /// was decided first still shows: every client sends its own.
 pub(super) fn by_client_in_order(arrivals: &mut [Arrival]) {
-    arrivals.sort_by_key(|arrival| (arrival.client(), arrival.resets_client()));
+    arrivals.sort_by_key(|arrival| {
+        let reset_from =
+            arrival.ends().filter(|_| arrival.resets_client()).map(|(_, from, _)| from);
+        (arrival.client(), reset_from)
+    });
 }
 
 /// What differs, in words; `None` when nothing does.

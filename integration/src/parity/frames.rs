@@ -84,6 +84,7 @@ pub(super) fn transport(kind: Kind, from: SocketAddr, to: SocketAddr) -> Vec<u8>
         Kind::Data(length) => (0x18, length),
         Kind::Fin => (0x11, 0),
         Kind::Rst => (0x04, 0),
+        Kind::Segment(segment) => (segment.flags, segment.text.len()),
         Kind::Datagram(length) | Kind::Unsummed(length) => (0, length),
         Kind::Piece(_) | Kind::Error(_) => unreachable!("{kind:?} is no whole datagram or segment"),
         Kind::Sctp(chunks) => return chunks.packet(from, to),
@@ -96,12 +97,19 @@ pub(super) fn transport(kind: Kind, from: SocketAddr, to: SocketAddr) -> Vec<u8>
         bytes.extend((8 + length as u16).to_be_bytes());
         bytes.extend([0, 0]);
     } else {
-        // Sequence numbers are the ends' business.
-        bytes.extend(1000u32.to_be_bytes());
-        bytes.extend(if flags & 0x10 == 0 { 0u32 } else { 5000 }.to_be_bytes());
+        let (sequence, acknowledgement) = match kind {
+            Kind::Segment(segment) => (segment.sequence, segment.acknowledgement),
+            // Mostly numbers are the ends' business.
+            _ => (1000, if flags & 0x10 == 0 { 0 } else { 5000 }),
+        };
+        bytes.extend(sequence.to_be_bytes());
+        bytes.extend(acknowledgement.to_be_bytes());
         bytes.extend([0x50, flags, 0x20, 0, 0, 0, 0, 0]);
     }
-    bytes.extend((0..length).map(|index| index as u8));
+    match kind {
+        Kind::Segment(segment) => bytes.extend(segment.text.bytes()),
+        _ => bytes.extend((0..length).map(|index| index as u8)),
+    }
     if !matches!(kind, Kind::Unsummed(_)) {
         let (protocol, at) = if udp { (17, 6) } else { (6, 16) };
         let pseudo = pseudo_header(from.ip(), to.ip(), protocol, bytes.len() as u32);

@@ -39,4 +39,6 @@ mod world;
 pub use chunks::Chunks;
 pub use report::Report;
 pub use runner::run;
-pub use step::{Flow, From, IcmpError, Kind, Packet, Piece, Problem, Protocol, Scenario, Step};
+pub use step::{
+    Flow, From, IcmpError, Kind, Packet, Piece, Problem, Protocol, Scenario, Segment, Step,
+};

@@ -8,7 +8,7 @@ use super::compare::{by_client_in_order, difference, fates};
 use super::listing;
 use super::report::Report;
 use super::stage::Stage;
-use super::step::{Flow, From, Packet, Scenario, Step};
+use super::step::{Flow, From, Kind, Packet, Scenario, Step};
 use crate::kernel_host::Answer;
 
 /// Packets on their way at a time: no more than the guest's network card holds.
@@ -117,7 +117,8 @@ impl Run<'_> {
     }
 
     /// Cuts `packets` so that a server's answer is not in one batch with the first packet of its
-    /// flow: it is not known before who answers.
+    /// flow: it is not known before who answers. Nor is a segment with what the other side has said
+    /// before: a kernel looks at the numbers of a whole burst first, and then forwards it.
     fn batches(&self, packets: &[Packet]) -> Vec<Vec<Packet>> {
         let mut batches: Vec<Vec<Packet>> = Vec::new();
         for packet in packets {
@@ -125,7 +126,9 @@ impl Run<'_> {
                 let asks =
                     |earlier: &Packet| earlier.flow == packet.flow && earlier.from == From::Client;
                 let asked = batch.iter().any(asks);
-                batch.len() < BATCH && !(packet.from == From::Server && asked)
+                let heard = matches!(packet.kind, Kind::Segment(_))
+                    && batch.iter().any(|earlier| earlier.from != packet.from);
+                batch.len() < BATCH && !(packet.from == From::Server && asked) && !heard
             });
             match batches.last_mut() {
                 Some(batch) if fits => batch.push(*packet),

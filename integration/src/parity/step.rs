@@ -80,6 +80,13 @@ pub enum From {
     Client,
     /// The server that the flow's first packet went to, by NAT, as it answers.
     Server,
+    /// The server of another flow, which opens this one from another port.
+    Opener {
+        /// The flow whose server it is.
+        of: Flow,
+        /// The port.
+        port: u16,
+    },
 }
 
 /// What a packet is.
@@ -97,6 +104,8 @@ pub enum Kind {
     Fin,
     /// TCP: the end.
     Rst,
+    /// TCP: a segment with everything that makes it part of a stream.
+    Segment(Segment),
     /// UDP: this many bytes.
     Datagram(usize),
     /// UDP: this many bytes, and no checksum.
@@ -145,6 +154,26 @@ pub enum Problem {
     TooBig(u16),
     /// There is something wrong with the header.
     Parameter,
+}
+
+/// A TCP segment, for what looks at numbers and contents.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    /// As in the header.
+    pub flags: u8,
+    /// Sequence number.
+    pub sequence: u32,
+    /// Acknowledgement number.
+    pub acknowledgement: u32,
+    /// Its data.
+    pub text: &'static str,
+}
+
+impl std::fmt::Debug for Segment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let text: String = self.text.chars().take(24).collect();
+        write!(f, "{:02x} {text:?}", self.flags)
+    }
 }
 
 /// A packet of a flow.

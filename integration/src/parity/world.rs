@@ -92,6 +92,12 @@ impl World {
                 let Who::Server(number) = who else { return None };
                 ((address, flow.client), place::server_mac(number).0)
             }
+            From::Opener { of, port } => {
+                let (who, address) = *self.servers.get(of)?;
+                let Who::Server(number) = who else { return None };
+                let from = SocketAddr::new(address.ip(), *port);
+                ((from, flow.client), place::server_mac(number).0)
+            }
         };
         Some(frames::frame(packet, ends, (source, self.director.0), id))
     }

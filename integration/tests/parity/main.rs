@@ -6,6 +6,7 @@
 mod by_address;
 mod by_load;
 mod exceptions;
+mod ftp;
 mod fwmark;
 mod kernel_host;
 mod packets;
@@ -60,6 +61,7 @@ fn every_scenario_is_tested_quick() {
         by_load::SCENARIOS,
         exceptions::SCENARIOS,
         fwmark::SCENARIOS,
+        ftp::SCENARIOS,
         packets::SCENARIOS,
         persistence::SCENARIOS,
         sctp::SCENARIOS,

@@ -103,7 +103,7 @@ impl Dispatcher {
     }
 
     /// A packet of a control connection on its way to the client. It may become longer or shorter,
-    /// and `headers` with it.
+    /// and `headers` with it; it counts as what it has become.
     pub(in crate::dispatch) fn help_server(
         &self,
         now: Duration,
@@ -123,6 +123,7 @@ impl Dispatcher {
             let (server, vip) = (target.server.0, target.virtual_endpoint.0);
             match helper.dialogue.from_server(packet, headers, server, vip, partial) {
                 Outcome::Forward(expected) => {
+                    connection.counted(headers.ip_len(), false);
                     Announced::by(connection, expected?, now, &self.shared.timeouts)
                 }
                 Outcome::Early | Outcome::Torn => {

@@ -140,6 +140,21 @@ fn a_data_connection_counts_packets_but_not_as_a_connection() {
 }
 
 #[test]
+fn a_rewritten_reply_counts_as_it_reaches_the_client_and_a_dropped_one_not_at_all() {
+    let mut ftp = Dialogue::open(V4);
+    ftp.says("PASV\r\n");
+    let before = ftp.bed.table.service_views()[0].stats;
+    let reply = ftp.answers("227 =10,77,0,11,195,80\r\n");
+    let counted = ftp.bed.table.service_views()[0].stats;
+    assert_eq!(counted.out_bytes - before.out_bytes, 40 + reply.len() as u64);
+    assert_eq!(counted.out_packets - before.out_packets, 1);
+    let part = segment(ftp.cast.real, ftp.cast.client, 7010, 2006, "7,0,11");
+    let out = ftp.bed.handle(&part);
+    assert_eq!(out.verdict, Verdict::Drop(DropReason::FtpHeld));
+    assert_eq!(ftp.bed.table.service_views()[0].stats, counted);
+}
+
+#[test]
 fn an_active_transfer_over_ipv4_comes_from_the_virtual_address() {
     let mut ftp = Dialogue::open(V4);
     let command = "PORT 198,51,100,7,160,1\r\n";

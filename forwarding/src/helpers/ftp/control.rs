@@ -78,7 +78,7 @@ impl Control {
             self.replies.acknowledged(header.acknowledgement());
         }
         let data = frame.get(data(frame, headers)?..headers.end)?;
-        if read::is_passive(data) {
+        if read::is_passive(data, headers.family) {
             self.passive = true;
             return None;
         }

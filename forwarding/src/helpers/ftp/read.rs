@@ -7,6 +7,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
+use crate::Family;
+
 /// The longest line that is looked at, in bytes. RFC 959 names no limit; announcements have about
 /// 50.
 const MAX_LINE: usize = 512;
@@ -77,12 +79,18 @@ pub fn active(payload: &[u8]) -> Option<Announcement> {
 }
 
 /// Whether a segment from the client has a `PASV` or `EPSV` command: the server's next 227 or 229
-/// announces a port. `EPSV ALL` announces none.
+/// announces a port. `EPSV ALL` announces none, nor does a request for the other family's: PASV and
+/// `EPSV 1` are IPv4's, `EPSV 2` is IPv6's.
 ///
 /// ```
-/// assert!(forwarding::helpers::ftp::read::is_passive(b"TYPE I\r\nEPSV\r\n"));
+/// use forwarding::Family;
+/// use forwarding::helpers::ftp::read::is_passive;
+///
+/// assert!(is_passive(b"TYPE I\r\nEPSV\r\n", Family::V6));
+/// assert!(!is_passive(b"EPSV 2\r\n", Family::V4));
 /// ```
-pub fn is_passive(payload: &[u8]) -> bool {
+pub fn is_passive(payload: &[u8], family: Family) -> bool {
+    let own = if family == Family::V4 { b"1" } else { b"2" };
     payload.split_inclusive(|byte| *byte == b'\n').any(|line| {
         let Some((verb, rest)) = line.split_at_checked(4) else {
             return false;
@@ -90,8 +98,8 @@ pub fn is_passive(payload: &[u8]) -> bool {
         let argument = rest.trim_ascii();
         let is_command = rest.first().is_some_and(u8::is_ascii_whitespace) && line.ends_with(b"\n");
         is_command
-            && (verb.eq_ignore_ascii_case(b"PASV") && argument.is_empty()
-                || verb.eq_ignore_ascii_case(b"EPSV") && matches!(argument, b"" | b"1" | b"2"))
+            && (family == Family::V4 && verb.eq_ignore_ascii_case(b"PASV") && argument.is_empty()
+                || verb.eq_ignore_ascii_case(b"EPSV") && (argument.is_empty() || argument == own))
     })
 }
 

@@ -13,7 +13,7 @@ use super::{
 use crate::checksum::{complete, partial};
 use crate::tests::frames::{CLIENT_MAC, DIRECTOR_MAC, Spec, Transport, between, endpoints};
 use crate::tests::oracle::assert_checksums;
-use crate::{Headers, Packet, parse};
+use crate::{Family, Headers, Packet, parse};
 
 mod control;
 mod reading;

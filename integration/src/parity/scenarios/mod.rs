@@ -3,6 +3,9 @@
 mod clients;
 mod errors;
 mod fragments;
+mod ftp;
+mod ftp_cases;
+mod ftp_services;
 mod fwmark;
 mod hashing;
 mod icmp_settings;
@@ -26,6 +29,8 @@ pub fn all() -> Vec<Scenario> {
         hashing::all(),
         packets::all(),
         states::all(),
+        ftp::all(),
+        ftp_services::all(),
         errors::all(),
         fragments::all(),
         sctp::all(),

@@ -117,11 +117,10 @@ fn passive_mode_is_asked_for_by_pasv_and_epsv_anywhere_in_the_segment() {
         "pasv\n",
         "Epsv\r\n",
         "EPSV 1\r\n",
-        "EPSV 2\r\n",
         "TYPE I\r\nPASV\r\n",
         "PASV\r\nRETR file\r\n",
     ] {
-        assert!(is_passive(text.as_bytes()), "{text:?}");
+        assert!(is_passive(text.as_bytes(), Family::V4), "{text:?}");
     }
     for text in [
         "",
@@ -134,7 +133,22 @@ fn passive_mode_is_asked_for_by_pasv_and_epsv_anywhere_in_the_segment() {
         "EPSV 3\r\n",
         "RETR PASV\r\n",
     ] {
-        assert!(!is_passive(text.as_bytes()), "{text:?}");
+        for family in [Family::V4, Family::V6] {
+            assert!(!is_passive(text.as_bytes(), family), "{text:?}");
+        }
+    }
+}
+
+#[test]
+fn a_request_for_the_other_family_is_none() {
+    for (text, v4, v6) in [
+        ("PASV\r\n", true, false),
+        ("EPSV\r\n", true, true),
+        ("EPSV 1\r\n", true, false),
+        ("EPSV 2\r\n", false, true),
+    ] {
+        let asked = [Family::V4, Family::V6].map(|family| is_passive(text.as_bytes(), family));
+        assert_eq!(asked, [v4, v6], "{text:?}");
     }
 }
 
@@ -157,7 +171,7 @@ proptest! {
     ) {
         let mut text = begin.as_bytes().to_vec();
         text.extend(rest);
-        let _ = is_passive(&text);
+        let _ = is_passive(&text, Family::V4);
         for found in [active(&text), reply(&text)].into_iter().flatten() {
             prop_assert!(found.line.start == 0 && found.line.end <= text.len());
             prop_assert_eq!(text[found.line.end - 1], b'\n');
