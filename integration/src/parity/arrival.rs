@@ -45,6 +45,10 @@ impl Arrival {
         if !v6 && (gue || matches!(protocol, 1 | 4 | 41 | 47)) {
             forget_identification(&mut packet);
         }
+        // Who puts an IPv6 datagram together and cuts it again numbers the fragments anew.
+        if v6 && protocol == 44 {
+            packet.get_mut(44..48)?.fill(0);
+        }
         Some(Arrival { to, packet })
     }
 

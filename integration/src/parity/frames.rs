@@ -4,12 +4,28 @@ use std::net::{IpAddr, SocketAddr};
 
 use forwarding::checksum::{Sum, pseudo_header};
 
+use super::fragments;
 use super::step::{Kind, Packet};
 
 /// Ethernet header.
 pub(super) const ETHERNET: usize = 14;
 
-/// A frame of `packet`'s shape with these addresses. `id` is IPv4's identification.
+/// The frames of `packet`'s shape with these addresses: one, or its fragments. `id` is the
+/// identification.
+pub(super) fn frames(
+    packet: &Packet,
+    ends: (SocketAddr, SocketAddr),
+    stations: ([u8; 6], [u8; 6]),
+    id: u16,
+) -> Vec<Vec<u8>> {
+    let whole = frame(packet, ends, stations, id);
+    match packet.kind {
+        Kind::Fragmented(_) => fragments::in_two(&whole, id),
+        _ => vec![whole],
+    }
+}
+
+/// The frame of a packet that is not fragmented.
 pub(super) fn frame(
     packet: &Packet,
     (from, to): (SocketAddr, SocketAddr),
@@ -60,13 +76,13 @@ fn transport(kind: Kind, from: SocketAddr, to: SocketAddr) -> Vec<u8> {
         Kind::Data(length) => (0x18, length),
         Kind::Fin => (0x11, 0),
         Kind::Rst => (0x04, 0),
-        Kind::Datagram(length) | Kind::Unsummed(length) => (0, length),
+        Kind::Datagram(length) | Kind::Unsummed(length) | Kind::Fragmented(length) => (0, length),
         Kind::Sctp(chunks) => return chunks.packet(from, to),
     };
     let mut bytes = Vec::new();
     bytes.extend(from.port().to_be_bytes());
     bytes.extend(to.port().to_be_bytes());
-    let udp = matches!(kind, Kind::Datagram(_) | Kind::Unsummed(_));
+    let udp = matches!(kind, Kind::Datagram(_) | Kind::Unsummed(_) | Kind::Fragmented(_));
     if udp {
         bytes.extend((8 + length as u16).to_be_bytes());
         bytes.extend([0, 0]);

@@ -23,6 +23,7 @@
 mod arrival;
 mod chunks;
 mod compare;
+mod fragments;
 mod frames;
 mod listing;
 mod place;

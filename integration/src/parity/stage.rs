@@ -152,6 +152,8 @@ fn set_up_ours(lab: &Lab, host: &Host) -> Result<Director> {
     for (key, value) in SETTINGS {
         host.sysctl(key, value)?;
     }
+    // Of an interface that is there already the default is no setting.
+    host.sysctl("net.ipv4.conf.eth0.send_redirects", "0")?;
     host.offload("eth0", Offload::TxChecksum, false)?;
     for vip in [VIP_V4, VIP_V6] {
         host.add_address("eth0", &vip.to_string())?;

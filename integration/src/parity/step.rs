@@ -96,6 +96,8 @@ pub enum Kind {
     Datagram(usize),
     /// UDP: this many bytes, and no checksum.
     Unsummed(usize),
+    /// UDP: this many bytes, in two fragments.
+    Fragmented(usize),
     /// SCTP: these chunks.
     Sctp(Chunks),
 }

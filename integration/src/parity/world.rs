@@ -53,7 +53,7 @@ impl World {
     pub(super) fn exchange(&mut self, packets: &[Packet], first_id: u16) -> Result<Vec<Arrival>> {
         let mut frames = Vec::new();
         for (packet, number) in packets.iter().zip(0..) {
-            if let Some(bytes) = self.write(packet, first_id.wrapping_add(number)) {
+            for bytes in self.write(packet, first_id.wrapping_add(number)) {
                 frames.push(self.frame(&bytes)?);
             }
         }
@@ -74,18 +74,17 @@ impl World {
         Ok(arrivals)
     }
 
-    /// The frame of a packet; `None` for the answer of a server that never was asked.
-    fn write(&self, packet: &Packet, id: u16) -> Option<Vec<u8>> {
+    /// The frames of a packet; none for the answer of a server that never was asked.
+    fn write(&self, packet: &Packet, id: u16) -> Vec<Vec<u8>> {
         let Packet { flow, from, .. } = packet;
-        let (ends, source) = match from {
-            From::Client => ((flow.client, flow.service), place::CLIENTS.0),
-            From::Server => {
-                let (who, address) = *self.servers.get(flow)?;
-                let Who::Server(number) = who else { return None };
+        let (ends, source) = match (from, self.servers.get(flow)) {
+            (From::Client, _) => ((flow.client, flow.service), place::CLIENTS.0),
+            (From::Server, Some(&(Who::Server(number), address))) => {
                 ((address, flow.client), place::server_mac(number).0)
             }
+            (From::Server, _) => return Vec::new(),
         };
-        Some(frames::frame(packet, ends, (source, self.director.0), id))
+        frames::frames(packet, ends, (source, self.director.0), id)
     }
 
     fn frame(&mut self, bytes: &[u8]) -> Result<Frame> {

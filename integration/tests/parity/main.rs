@@ -6,6 +6,7 @@
 mod by_address;
 mod by_load;
 mod kernel_host;
+mod one_packet;
 mod packets;
 mod sctp;
 mod states;
@@ -57,6 +58,7 @@ fn every_scenario_is_tested_quick() {
         packets::SCENARIOS,
         states::SCENARIOS,
         sctp::SCENARIOS,
+        one_packet::SCENARIOS,
     ]
     .concat();
     tested.sort_unstable();

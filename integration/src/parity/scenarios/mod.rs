@@ -2,6 +2,7 @@
 
 mod clients;
 mod hashing;
+mod one_packet;
 mod packets;
 mod rules;
 mod schedulers;
@@ -22,6 +23,7 @@ pub fn all() -> Vec<Scenario> {
         states::all(),
         sctp::all(),
         sctp_states::all(),
+        one_packet::all(),
     ]
     .concat()
 }
