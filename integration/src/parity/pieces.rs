@@ -28,8 +28,8 @@ pub(super) fn packet(
     let end = whole.len().min(piece.offset + piece.length);
     let bytes = &whole[piece.offset..end];
     let more = u16::from(end < whole.len());
-    // One datagram per flow, and a client's flow has a port of its own.
-    let id = packet.flow.client.port();
+    // A client's flow has a port of its own, and its datagrams differ in length.
+    let id = packet.flow.client.port().wrapping_add(piece.datagram as u16);
     if ends.0.is_ipv6() {
         let mut header = vec![17, 0];
         header.extend((piece.offset as u16 | more).to_be_bytes());

@@ -9,6 +9,7 @@ mod exceptions;
 mod ftp;
 mod fwmark;
 mod kernel_host;
+mod one_packet;
 mod packets;
 mod persistence;
 mod sctp;
@@ -67,6 +68,7 @@ fn every_scenario_is_tested_quick() {
         sctp::SCENARIOS,
         settings::SCENARIOS,
         states::SCENARIOS,
+        one_packet::SCENARIOS,
     ]
     .concat();
     tested.sort_unstable();

@@ -9,6 +9,7 @@ mod ftp_services;
 mod fwmark;
 mod hashing;
 mod icmp_settings;
+mod one_packet;
 mod packets;
 mod persistence;
 mod rules;
@@ -39,6 +40,7 @@ pub fn all() -> Vec<Scenario> {
         icmp_settings::all(),
         persistence::all(),
         fwmark::all(),
+        one_packet::all(),
     ]
     .concat()
 }
