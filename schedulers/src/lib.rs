@@ -82,6 +82,24 @@ pub struct Options {
     pub seed: u64,
 }
 
+/// How long lblc and lblcr remember, for those that do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expirations {
+    /// After how long without use lblc forgets an address.
+    pub lblc: Duration,
+    /// After how long without use lblcr forgets an address, and without change its set of servers
+    /// shrinks.
+    pub lblcr: Duration,
+}
+
+impl Default for Expirations {
+    /// A day, as the kernel's `lblc_expiration` and `lblcr_expiration`.
+    fn default() -> Expirations {
+        let day = Duration::from_secs(24 * 60 * 60);
+        Expirations { lblc: day, lblcr: day }
+    }
+}
+
 /// How the server list has just changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -164,6 +182,12 @@ pub trait Scheduler: Send {
     fn changed(&mut self, servers: &[Arc<Server>], change: Change) -> Result<(), TooManyServers> {
         let _ = (servers, change);
         Ok(())
+    }
+
+    /// Tells how long to remember, from now on: what is remembered already is judged by it too. The
+    /// default does nothing.
+    fn set_expirations(&mut self, expirations: &Expirations) {
+        let _ = expirations;
     }
 
     /// The index in `servers` of the server that shall have the connection, or `None` when no

@@ -14,9 +14,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// After how long without use an address is forgotten, and without change a set of servers shrinks
-/// (`lblc_expiration`, `lblcr_expiration`; the sysctls' default).
-pub(crate) const EXPIRATION: Duration = Duration::from_secs(24 * 60 * 60);
 /// How many addresses are kept without pressure: 16 for each of the kernel's 1024 buckets.
 const COMFORTABLE: usize = 1024 * 16;
 /// How many addresses there may be; then no more are taken in.
@@ -25,7 +22,7 @@ const MOST: usize = COMFORTABLE + COMFORTABLE / 2;
 const INTERVAL: Duration = Duration::from_secs(60);
 /// After how long without use an address may go when there are more than is comfortable.
 const IDLE: Duration = Duration::from_secs(6 * 60);
-/// Every so many reviews without pressure, all addresses past [`EXPIRATION`] are forgotten.
+/// Every so many reviews without pressure, all addresses past their expiration are forgotten.
 const FULL_EVERY: u32 = 30;
 
 /// Whether a server has more active connections than its weight while some server has less than
@@ -42,6 +39,8 @@ pub(crate) fn is_swamped(server: &Server, servers: &[Arc<Server>]) -> bool {
 /// so that no packet has to wait for an allocation.
 pub(crate) struct Destinations<T> {
     entries: HashMap<IpAddr, Entry<T>, FixedState>,
+    /// After how long without use an address is forgotten.
+    expiration: Duration,
     next_review: Option<Duration>,
     quiet_reviews: u32,
 }
@@ -53,12 +52,23 @@ struct Entry<T> {
 
 impl<T> Destinations<T> {
     /// None yet. The seed keys the hash: clients choose the addresses.
-    pub(crate) fn new(seed: u64) -> Destinations<T> {
+    pub(crate) fn new(seed: u64, expiration: Duration) -> Destinations<T> {
         Destinations {
             entries: HashMap::with_capacity_and_hasher(MOST, FixedState::with_seed(seed)),
+            expiration,
             next_review: None,
             quiet_reviews: 1,
         }
+    }
+
+    /// After how long without use an address is forgotten.
+    pub(crate) fn expiration(&self) -> Duration {
+        self.expiration
+    }
+
+    /// Forgets addresses after `expiration` from now on.
+    pub(crate) fn set_expiration(&mut self, expiration: Duration) {
+        self.expiration = expiration;
     }
 
     /// What is remembered for an address, which is thereby used.
@@ -98,7 +108,7 @@ impl<T> Destinations<T> {
     fn review_once(&mut self, now: Duration, forget: &mut impl FnMut(&mut T)) {
         let surplus = self.entries.len().saturating_sub(COMFORTABLE);
         if self.quiet_reviews >= FULL_EVERY {
-            self.forget_idle(now, EXPIRATION, usize::MAX, forget);
+            self.forget_idle(now, self.expiration, usize::MAX, forget);
             self.quiet_reviews = 1;
         } else if surplus == 0 {
             self.quiet_reviews += 1;
@@ -133,6 +143,7 @@ mod tests {
     use crate::testing::{load, servers};
     use std::net::Ipv4Addr;
 
+    const EXPIRATION: Duration = Duration::from_secs(24 * 60 * 60);
     const MINUTE: Duration = Duration::from_secs(60);
     const START: Duration = Duration::from_secs(5);
 
@@ -141,7 +152,7 @@ mod tests {
     }
 
     fn filled(count: usize) -> Destinations<usize> {
-        let mut destinations = Destinations::new(1);
+        let mut destinations = Destinations::new(1, EXPIRATION);
         destinations.review(START, |_| ());
         for number in 0..count {
             destinations.insert(address(number), number, START);
@@ -187,6 +198,16 @@ mod tests {
             destinations.review(now, |_| ());
         }
         assert_eq!(destinations.entries.len(), 1, "only the one that was used");
+    }
+
+    #[test]
+    fn a_shorter_expiration_holds_for_what_is_remembered_already() {
+        let mut destinations = filled(100);
+        destinations.set_expiration(MINUTE * 10);
+        for minute in 1..=FULL_EVERY {
+            destinations.review(START + MINUTE * minute, |_| ());
+        }
+        assert!(destinations.entries.is_empty());
     }
 
     #[test]

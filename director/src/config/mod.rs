@@ -12,6 +12,7 @@ mod address;
 mod duration;
 mod extras;
 mod fields;
+mod kernel_settings;
 mod problem;
 mod scheduling;
 mod server;
@@ -21,10 +22,12 @@ mod spelling;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::control::api::{ServerSpec, ServiceSpec};
 use crate::dispatch::ftp::Ports;
+use crate::dispatch::settings::Setting;
 pub use problem::{ConfigError, Problem};
 pub use scheduling::KERNEL_SCHEDULERS;
 
@@ -84,6 +87,8 @@ pub struct Config {
     pub timeouts: Option<crate::control::api::Timeouts>,
     /// `ftp_ports`: virtual ports whose connections by NAT are FTP control connections.
     pub ftp_ports: Ports,
+    /// `[settings]`: those that the file names.
+    pub settings: BTreeMap<Setting, u32>,
     /// `max_connections`: most connections in the table; default 1048576.
     pub max_connections: usize,
     /// `[[service]]`

@@ -1,6 +1,7 @@
 //! The keys at the top of the file: everything but the services.
 
 use super::fields::{Field, Fields};
+use super::kernel_settings;
 use super::problem::Report;
 use super::{Config, Io, Mode};
 use crate::control::DEFAULT_SOCKET;
@@ -20,6 +21,7 @@ pub(super) const KEYS: &[&str] = &[
     "max_connections",
     "timeouts",
     "ftp_ports",
+    "settings",
     "service",
 ];
 
@@ -60,6 +62,7 @@ pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config>
     let control = control(root, report);
     let timeouts = timeouts(root, report);
     let ftp_ports = ftp_ports(root, report);
+    let settings = kernel_settings::read(root, report);
     let interfaces = interfaces(root, report)?;
     Some(Config {
         mode,
@@ -72,6 +75,7 @@ pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config>
         control: control.into(),
         timeouts,
         ftp_ports,
+        settings,
         max_connections: max_connections.map_or(1 << 20, |most| most as usize),
         services: Vec::new(),
     })

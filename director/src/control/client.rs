@@ -1,6 +1,7 @@
 //! The other end of the control socket, for tools: plain blocking calls. It knows HTTP and the
 //! words of the API; what to print and which exit code to give is the tool's affair.
 
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -76,6 +77,14 @@ impl Client {
     /// See [`ClientError`].
     pub fn timeouts(&mut self) -> Result<Timeouts, ClientError> {
         self.get("/v1/timeouts")
+    }
+
+    /// The settings, by name.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn settings(&mut self) -> Result<BTreeMap<String, u32>, ClientError> {
+        self.get("/v1/settings")
     }
 
     /// The metrics page.

@@ -4,6 +4,7 @@
 use super::api::{
     ConnectionView, Refusal, ServerSpec, ServiceKey, ServiceSpec, ServiceView, Status, Timeouts,
 };
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 /// One change. In JSON an object with `op` and the fields of the variant.
@@ -59,6 +60,11 @@ pub enum Command {
         /// 0 leaves a value as it is.
         timeouts: Timeouts,
     },
+    /// `sysctl -w net.ipv4.vs.NAME=VALUE`
+    SetSettings {
+        /// Values by name; what is not named stays as it is.
+        settings: BTreeMap<String, u32>,
+    },
 }
 
 /// The director, seen from the control API. Calls are quick and may be made on the runtime's thread.
@@ -74,6 +80,9 @@ pub trait Operations: Send + Sync {
 
     /// The timeouts.
     fn timeouts(&self) -> Timeouts;
+
+    /// The settings, by name.
+    fn settings(&self) -> BTreeMap<String, u32>;
 
     /// A part of the connection table: calls `each` for the connections of shard `shard`, and
     /// says whether there is a further shard. Short: it holds one shard's lock while it copies.

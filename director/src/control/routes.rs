@@ -25,6 +25,7 @@ pub(super) const PATHS: &[(&str, &str, &str)] = &[
     ("GET", "/v1/services", "services with their servers and counters"),
     ("POST", "/v1/commands", "changes: a JSON array of commands, carried out in order"),
     ("GET", "/v1/timeouts", "the tcp, tcp_fin and udp timeouts"),
+    ("GET", "/v1/settings", "the settings, by the kernel's names"),
     ("GET", "/v1/connections", "the connection table, one JSON object per line"),
     ("GET", "/metrics", "counters for Prometheus"),
 ];
@@ -65,6 +66,10 @@ pub(super) async fn answer(
         "/v1/timeouts" => {
             let timeouts = ask(&shared, |operations| operations.timeouts()).await;
             timeouts.map_or_else(failed, |timeouts| replies::json(StatusCode::OK, &timeouts))
+        }
+        "/v1/settings" => {
+            let settings = ask(&shared, |operations| operations.settings()).await;
+            settings.map_or_else(failed, |settings| replies::json(StatusCode::OK, &settings))
         }
         "/v1/connections" => {
             let body = ConnectionStream::new(Arc::clone(&shared.operations));

@@ -61,6 +61,8 @@ pub struct Connection {
     /// We see only what the client sends; cleared by the first packet from the server.
     no_output: bool,
     active: bool,
+    /// Packets from the client, as far as `drop_entry` counts them.
+    packets: u8,
     /// Of a template: shared with its connections. Of a connection: its template's, or its FTP
     /// control connection's, if it has one.
     control: Option<Arc<Control>>,
@@ -94,6 +96,7 @@ impl Connection {
             state: State::None,
             expires: now + Duration::from_secs(3),
             active: false,
+            packets: 0,
             control: None,
             ftp: None,
         }
@@ -135,6 +138,7 @@ impl Connection {
             expires,
             no_output: false,
             active: false,
+            packets: 0,
             control: Some(Arc::default()),
             ftp: None,
         }
@@ -199,12 +203,19 @@ impl Connection {
         (control.children.load(Relaxed) > 0).then_some(Duration::from_secs(60))
     }
 
+    /// Packets from the client so far; 255 is that many or more.
+    pub fn packets(&self) -> u8 {
+        self.packets
+    }
+
+    /// Of a template: whether one of its connections has been established or answered.
+    pub fn is_assured(&self) -> bool {
+        self.control.as_ref().is_some_and(|control| control.assured.load(Relaxed))
+    }
+
     /// The state as `ipvsadm -L -c` shows it.
     pub fn state_name(&self) -> &'static str {
-        match &self.control {
-            Some(control) if self.tuple.template && control.assured.load(Relaxed) => "ASSURED",
-            _ => self.state.name(),
-        }
+        if self.tuple.template && self.is_assured() { "ASSURED" } else { self.state.name() }
     }
 
     /// Whether a server's packet with this name (client, and the server as peer) belongs to it.
@@ -220,6 +231,7 @@ impl Connection {
     pub fn incoming(&mut self, signal: Signal, bytes: usize, now: Duration, timeouts: &Timeouts) {
         let direction = if self.no_output { Direction::InputOnly } else { Direction::Input };
         self.advance(direction, signal, now, timeouts);
+        self.packets = self.packets.saturating_add(1);
         self.service.traffic.incoming(bytes);
         self.server.traffic.incoming(bytes);
     }
@@ -243,11 +255,14 @@ impl Connection {
         }
     }
 
-    /// Whether a packet that opens, from the same client port, starts a new connection in place of
-    /// this one: `conn_reuse_mode=1` of the kernel.
-    pub fn may_be_reused(&self) -> bool {
-        // A connection under another's control is never rescheduled.
-        self.control.is_none() && self.state.may_be_reused()
+    /// Whether another one controls it: such a one is never scheduled anew for its state.
+    pub fn is_controlled(&self) -> bool {
+        self.control.is_some()
+    }
+
+    /// Whether we see only what the client sends.
+    pub fn is_half_seen(&self) -> bool {
+        self.no_output
     }
 
     fn advance(
@@ -257,7 +272,7 @@ impl Connection {
         now: Duration,
         timeouts: &Timeouts,
     ) {
-        self.state = signal.next(direction, self.state);
+        self.state = signal.next(timeouts.is_tcp_secure(), direction, self.state);
         let active = self.state.is_active();
         if active != self.active {
             self.active = active;

@@ -9,9 +9,10 @@ use forwarding::tunnel::{Encapsulation, Outer};
 use forwarding::{Family, Fragment, Headers, Packet, direct, icmp, mss, nat};
 
 use super::connections::Way;
+use super::settings::Setting;
 use super::transmitter::{Transmitter, encapsulation};
 use super::verdict::{DropReason, Method, PassReason, Path, Stop, Verdict};
-use super::{Dispatcher, Routes, Target};
+use super::{Dispatcher, Routes, Shared, Target};
 
 /// Where a packet goes and what is done to it for that.
 #[derive(Clone, Copy, Debug)]
@@ -156,12 +157,23 @@ impl Dispatcher {
             return Err(self.answer(now, packet, headers, own, Error::TimeExceeded, reason));
         }
         let mtu = onward.mtu(&path, partial);
-        if headers.ip_len() > mtu as usize && headers.dont_fragment {
+        if headers.ip_len() > mtu as usize
+            && headers.dont_fragment
+            && !self.is_cut_regardless(headers.family, method)
+        {
             let reason = DropReason::TooBig;
             let own = own_address(routes, headers, method);
             return Err(self.answer(now, packet, headers, own, Error::TooBig { mtu }, reason));
         }
         Ok(path)
+    }
+
+    /// Whether a packet of its family goes out in pieces by this method though its sender would not
+    /// have it fragmented: an IPv4 packet in a tunnel, without discovery of the path's MTU.
+    fn is_cut_regardless(&self, family: Family, method: Method) -> bool {
+        family == Family::V4
+            && method == Method::Tunnel
+            && !self.shared.settings.is_on(Setting::PmtuDisc)
     }
 
     /// Puts the packet into the tunnel to its server. All packets of a connection, later fragments
@@ -178,7 +190,12 @@ impl Dispatcher {
         let Some(source) = path.source else {
             return Verdict::Drop(DropReason::NoRoute);
         };
-        let outer = Outer { source, destination: onward.destination, id: self.next_id };
+        let outer = Outer {
+            source,
+            destination: onward.destination,
+            id: self.next_id,
+            path_mtu_discovery: self.shared.settings.is_on(Setting::PmtuDisc),
+        };
         self.next_id = self.next_id.wrapping_add(1);
         let tunnel = onward.tunnel.unwrap_or_default();
         let flow = match tunnel {
@@ -208,7 +225,8 @@ impl Dispatcher {
         error: Error,
         reason: DropReason,
     ) -> Stop {
-        if !self.limiter.allow(now) {
+        let Shared { limiter, settings, .. } = &*self.shared;
+        if !limiter.allow(now, settings, headers.source, error) {
             return Stop::Drop(reason);
         }
         let partial = checksum::partial(packet.bytes(), headers);
@@ -228,7 +246,7 @@ impl Dispatcher {
 
 /// The address that the sender of a packet hears errors from: a router speaks with its own; on the
 /// way in the VIP is the director's own.
-fn own_address(routes: &mut impl Routes, headers: &Headers, method: Method) -> IpAddr {
+pub(super) fn own_address(routes: &mut impl Routes, headers: &Headers, method: Method) -> IpAddr {
     match method {
         Method::NatReply => {
             routes.path(headers.source).and_then(|back| back.source).unwrap_or(headers.source)

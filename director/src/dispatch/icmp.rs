@@ -3,14 +3,18 @@
 //! The quoted packet tells which connection: an error about what the server sent quotes
 //! `VIP -> client` and comes to the VIP; an error about what we sent to a NAT server quotes
 //! `client -> server` and goes to the client. One about a packet that we have put into a tunnel
-//! quotes `director -> server` (`tunnel_errors.rs`). Everything else is the kernel's.
+//! quotes `director -> server` (`tunnel_errors.rs`). Everything else is the kernel's, unless
+//! `schedule_icmp` is set: then an error about a service's packet goes to a server in any case.
 
 use std::time::Duration;
 
 use forwarding::icmp::{self, Translation};
-use forwarding::{Headers, Packet};
+use forwarding::{Fragment, Headers, Packet};
 
+use super::connection::Connection;
 use super::connections::Way;
+use super::service::Services;
+use super::settings::Setting;
 use super::tunnel_errors::is_tunnels;
 use super::verdict::{DropReason, Method, PassReason, Stop, Verdict};
 use super::{Dispatcher, Routes, SCTP, TCP, Target, UDP};
@@ -19,6 +23,7 @@ impl Dispatcher {
     pub(super) fn handle_icmp(
         &mut self,
         now: Duration,
+        services: &Services,
         routes: &mut impl Routes,
         packet: &mut Packet<'_>,
         mut headers: Headers,
@@ -46,7 +51,13 @@ impl Dispatcher {
                 Target::of(way, connection)
             },
         );
-        let Some(target) = target else { return pass };
+        let target = match target {
+            Some(target) => target,
+            None => match self.schedule_icmp(now, services, &quote, bytes) {
+                Ok(target) => target,
+                Err(stop) => return stop.into(),
+            },
+        };
         let onward = match target.onward() {
             Ok(onward) => onward,
             Err(PassReason::Local) => return Verdict::Pass(PassReason::Local),
@@ -83,5 +94,40 @@ impl Dispatcher {
         };
         icmp::translate(packet.bytes_mut(), &mut headers, &quote, &translation);
         Verdict::Transmit { method, path, partial: None, headers }
+    }
+
+    /// Makes a connection for an ICMP error of `bytes` whose quote is what some server has sent:
+    /// another director's client, whose errors come here. It lives for moments.
+    fn schedule_icmp(
+        &self,
+        now: Duration,
+        services: &Services,
+        quote: &Headers,
+        bytes: usize,
+    ) -> Result<Target, Stop> {
+        let pass = Stop::Pass(PassReason::Icmp);
+        let is_later = matches!(quote.fragment, Fragment::Later { .. });
+        if is_later || !self.shared.settings.is_on(Setting::ScheduleIcmp) {
+            return Err(pass);
+        }
+        let service = services.find(quote.protocol, quote.source, quote.source_port).ok_or(pass)?;
+        if self.shared.connections.is_full() {
+            return Err(Stop::Drop(DropReason::TableFull));
+        }
+        let inverse = Headers {
+            source: quote.destination,
+            source_port: quote.destination_port,
+            destination: quote.source,
+            destination_port: quote.source_port,
+            ..*quote
+        };
+        let connection = self.connect(now, service, &inverse)?;
+        connection.counted(bytes, true);
+        if service.is_one_packet() && quote.protocol == UDP {
+            return Ok(Target::of(Way::In, &connection));
+        }
+        let target = |connection: &mut Connection| Target::of(Way::In, connection);
+        let inserted = self.shared.connections.insert(connection, target);
+        inserted.ok_or(Stop::Drop(DropReason::TableFull))
     }
 }

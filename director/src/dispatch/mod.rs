@@ -8,7 +8,7 @@
 //!   │── later fragment ── fragments.rs: the ports of the first ── not seen ──> pass up
 //!   v
 //! find the connection ── none ── schedule.rs: service? may it open one? ask the scheduler
-//!   │                               no service: pass up    no server: refusal.rs, tell the client
+//!   │  (reuse.rs: does it end?)     no service: pass up    no server: refusal.rs, tell the client
 //!   │                               one-packet scheduling: one_packet.rs
 //!   v
 //! advance its state, timer and counters (connection.rs, signal.rs, tcp.rs, sctp.rs)
@@ -22,10 +22,13 @@
 pub mod connection;
 pub mod connections;
 pub mod counters;
+pub mod defence;
 pub mod fragments;
 pub mod ftp;
+pub mod limiter;
 pub mod sctp;
 pub mod service;
+pub mod settings;
 pub mod signal;
 pub mod state;
 pub mod tcp;
@@ -35,12 +38,13 @@ pub mod verdict;
 
 mod forward;
 mod icmp;
-mod limiter;
 mod one_packet;
 mod persistence;
 mod policy;
 mod refusal;
+mod reuse;
 mod schedule;
+mod stray;
 #[cfg(test)]
 mod tcp_cells;
 #[cfg(test)]
@@ -55,10 +59,12 @@ use forwarding::{Fragment, Headers, Malformed, Packet, parse};
 
 use connection::{Connection, Endpoint, Tuple};
 use connections::{Connections, Way};
+use defence::Defence;
 use fragments::Fragments;
 use limiter::Limiter;
 use policy::{Lost, MssLimit};
 use service::Services;
+use settings::Settings;
 use signal::Signal;
 use state::Timeouts;
 use transmitter::Transmitter;
@@ -90,6 +96,12 @@ pub struct Shared {
     pub fragments: Fragments,
     /// Whose connections are FTP control connections.
     pub ftp: ftp::Ports,
+    /// The settings.
+    pub settings: Settings,
+    /// How many ICMP errors of our own may be sent.
+    pub limiter: Limiter,
+    /// What is done against floods of connections.
+    pub defence: Defence,
 }
 
 impl Shared {
@@ -104,8 +116,15 @@ impl Shared {
     }
 
     fn of(connections: Connections) -> Shared {
-        let (timeouts, fragments) = (Timeouts::default(), Fragments::default());
-        Shared { connections, timeouts, fragments, ftp: ftp::Ports::default() }
+        Shared {
+            connections,
+            timeouts: Timeouts::default(),
+            fragments: Fragments::default(),
+            ftp: ftp::Ports::default(),
+            settings: Settings::default(),
+            limiter: Limiter::default(),
+            defence: Defence::default(),
+        }
     }
 
     /// The same with these ports for FTP.
@@ -135,7 +154,6 @@ pub struct Dispatcher {
     reply: Box<[u8; REPLY_SIZE]>,
     /// Length and headers of what is in `reply`.
     replied: Option<(usize, Headers)>,
-    limiter: Limiter,
     /// Identification of the next outer IPv4 header.
     next_id: u16,
 }
@@ -143,13 +161,7 @@ pub struct Dispatcher {
 impl Dispatcher {
     /// A pipeline on shared tables. `seed` is where IPv4 identifications of tunnel packets start.
     pub fn new(shared: Arc<Shared>, seed: u16) -> Dispatcher {
-        Dispatcher {
-            shared,
-            reply: Box::new([0; REPLY_SIZE]),
-            replied: None,
-            limiter: Limiter::new(),
-            next_id: seed,
-        }
+        Dispatcher { shared, reply: Box::new([0; REPLY_SIZE]), replied: None, next_id: seed }
     }
 
     /// The ICMP error or TCP reset that goes with the last [`Verdict::Answer`]: an Ethernet frame
@@ -176,7 +188,7 @@ impl Dispatcher {
         };
         match headers.protocol {
             TCP | UDP | SCTP => {}
-            ICMP | ICMPV6 => return self.handle_icmp(now, routes, packet, headers),
+            ICMP | ICMPV6 => return self.handle_icmp(now, services, routes, packet, headers),
             _ => return Verdict::Pass(PassReason::NoService),
         }
         match headers.fragment {
@@ -196,6 +208,9 @@ impl Dispatcher {
             Followed::Gone(tuple) => {
                 return self.refuse_gone(now, packet, &headers, &tuple).into();
             }
+            Followed::Unknown if self.is_stray_answer(services, &headers, signal) => {
+                return self.refuse_answer(now, routes, packet, headers).into();
+            }
             Followed::Unknown => match self.schedule(now, services, &headers, signal) {
                 Ok(target) => target,
                 Err(Stop::Drop(reason @ (DropReason::NoServer | DropReason::NoServerReset))) => {
@@ -212,7 +227,7 @@ impl Dispatcher {
         let source = (headers.source, headers.source_port);
         let destination = (headers.destination, headers.destination_port);
         let bytes = headers.ip_len();
-        let timeouts = &self.shared.timeouts;
+        let (timeouts, settings) = (&self.shared.timeouts, &self.shared.settings);
         let has_portless = self.shared.connections.has_portless();
         let found = self.shared.connections.with(
             headers.protocol,
@@ -220,14 +235,13 @@ impl Dispatcher {
             destination,
             |way, connection| {
                 if way == Way::In {
-                    let reopens = signal.opens() && connection.may_be_reused();
                     let is_over = connection.expires <= now && connection.reprieve().is_none();
-                    if reopens || is_over {
+                    if is_over || reuse::ends(connection, signal.opens(), settings) {
                         return Err((Lost::Over, connection.tuple));
                     }
                     if !connection.server.is_available() {
                         let policy = &connection.service.policy;
-                        let lost = policy.when_gone(signal.may_be_scheduled());
+                        let lost = policy.when_gone(signal.may_be_scheduled(settings));
                         return Err((lost, connection.tuple));
                     }
                 }

@@ -3,7 +3,7 @@
 //!
 //! The template is an entry of the connection table whose client has port 0 and an address cut to
 //! the service's prefix. It is followed even to an overloaded server, and to a quiesced one unless
-//! the service says otherwise; never to a removed one.
+//! the service or `expire_quiescent_template` says otherwise; never to a removed one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use schedulers::Key;
 use super::Dispatcher;
 use super::connection::{Connection, Control, Tuple};
 use super::service::{Decision, Service};
+use super::settings::Setting;
 
 impl Dispatcher {
     /// The server for a new connection: the template's, else the scheduler's with a new template.
@@ -36,7 +37,9 @@ impl Dispatcher {
         };
         let renew = |template: &mut Connection| {
             let server = &template.server;
-            let is_left = service.policy.leaves_quiesced() && server.load.weight() == 0;
+            let leaves_quiesced = service.policy.leaves_quiesced()
+                || self.shared.settings.is_on(Setting::ExpireQuiescentTemplate);
+            let is_left = leaves_quiesced && server.load.weight() == 0;
             if !server.is_available() || is_left {
                 return None;
             }

@@ -55,7 +55,7 @@ impl Dispatcher {
     }
 
     /// Writes the RST that answers `packet` into the reply buffer, unless none may be sent. Resets
-    /// and ICMP errors share one limit.
+    /// and ICMP errors share the limit of all.
     fn reset(
         &mut self,
         now: Duration,
@@ -63,7 +63,7 @@ impl Dispatcher {
         headers: &Headers,
         reason: DropReason,
     ) -> Stop {
-        if !self.limiter.allow(now) {
+        if !self.shared.limiter.allow_reset(now, &self.shared.settings) {
             return Stop::Drop(reason);
         }
         let mut reply = Packet::new(&mut self.reply[..], 0, 0);

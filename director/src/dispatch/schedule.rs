@@ -1,5 +1,6 @@
 //! A packet without a connection: is it for a service, may it open a connection, and to whom?
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use forwarding::Headers;
@@ -7,7 +8,7 @@ use schedulers::Key;
 
 use super::connection::{Connection, Tuple};
 use super::connections::Way;
-use super::service::Services;
+use super::service::{Service, Services};
 use super::signal::Signal;
 use super::verdict::{DropReason, PassReason, Stop};
 use super::{Dispatcher, SCTP, Target, UDP, ftp};
@@ -28,7 +29,7 @@ impl Dispatcher {
         if headers.protocol == SCTP && signal == Signal::Nothing && !headers.is_later_fragment() {
             return Err(Stop::Drop(DropReason::NoChunk));
         }
-        if !signal.may_be_scheduled() {
+        if !signal.may_be_scheduled(&self.shared.settings) {
             return Err(Stop::Pass(PassReason::NoConnection));
         }
         if let Some(reason) = ftp::leaves_alone(service, headers) {
@@ -40,6 +41,31 @@ impl Dispatcher {
         }
         if !once && self.shared.connections.is_full() {
             return Err(Stop::Drop(DropReason::TableFull));
+        }
+        let connection = self.connect(now, service, headers)?;
+        if once {
+            return Ok(self.use_once(now, headers, signal, connection));
+        }
+        let timeouts = &self.shared.timeouts;
+        self.shared
+            .connections
+            .insert(connection, |connection| {
+                connection.incoming(signal, headers.ip_len(), now, timeouts);
+                Target::of(Way::In, connection).announcing(headers, connection)
+            })
+            .ok_or(Stop::Drop(DropReason::TableFull))
+    }
+
+    /// A new connection of `service`, counted, that is still to be put into the table. Only the ends
+    /// in `headers` count.
+    pub(super) fn connect(
+        &self,
+        now: Duration,
+        service: &Arc<Service>,
+        headers: &Headers,
+    ) -> Result<Connection, Stop> {
+        if self.shared.defence.drops_packet() {
+            return Err(Stop::Drop(DropReason::DropPacket));
         }
         let key = Key {
             protocol: headers.protocol,
@@ -58,22 +84,9 @@ impl Dispatcher {
             client: (headers.source, headers.source_port),
             peer: (headers.destination, headers.destination_port),
         };
-        let mut connection =
-            Connection::new(tuple, decision.transmitter, service.clone(), decision.server, now)
-                .controlled_by(control);
-        if once {
-            return Ok(self.use_once(now, headers, signal, connection));
-        }
-        if self.shared.ftp.helps(&connection) {
-            connection = connection.helped();
-        }
-        let timeouts = &self.shared.timeouts;
-        self.shared
-            .connections
-            .insert(connection, |connection| {
-                connection.incoming(signal, headers.ip_len(), now, timeouts);
-                Target::of(Way::In, connection).announcing(headers, connection)
-            })
-            .ok_or(Stop::Drop(DropReason::TableFull))
+        let server = decision.server;
+        let connection = Connection::new(tuple, decision.transmitter, service.clone(), server, now)
+            .controlled_by(control);
+        Ok(if self.shared.ftp.helps(&connection) { connection.helped() } else { connection })
     }
 }

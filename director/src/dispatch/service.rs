@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use schedulers::{Change, Key, Scheduler, Server, TooManyServers};
+use schedulers::{Change, Expirations, Key, Scheduler, Server, TooManyServers};
 
 use super::TCP;
 use super::ftp::{self, FTP};
 use super::policy::Policy;
 use super::traffic::Traffic;
 use super::transmitter::Transmitter;
-use crate::control::api::{ServerSpec, ServiceKey, ServiceSpec};
+use crate::control::api::{Forwarding, ServerSpec, ServiceKey, ServiceSpec};
 
 /// A real server of one service. It outlives its removal while connections refer to it, and is
 /// revived with them when it is added again.
@@ -135,6 +135,11 @@ impl Choice {
         let _ = self.scheduler.changed(&self.loads, Change::Edited { index });
     }
 
+    /// Tells the scheduler how long to remember.
+    pub fn set_expirations(&mut self, expirations: &Expirations) {
+        self.scheduler.set_expirations(expirations);
+    }
+
     /// Binds another scheduler to the same servers.
     ///
     /// # Errors
@@ -254,6 +259,8 @@ pub struct Services {
     by_address: hashbrown::HashMap<(u8, IpAddr, u16), Arc<Service>, foldhash::quality::RandomState>,
     /// Whether there is, or was, one on the port of FTP.
     have_ftp: bool,
+    /// Protocol, address and port; filled only for those who ask.
+    nat_servers: hashbrown::HashSet<(u8, IpAddr, u16), foldhash::quality::RandomState>,
 }
 
 impl Services {
@@ -274,6 +281,22 @@ impl Services {
             self.have_ftp |= address.port() == FTP;
             self.by_address.insert((protocol.number(), address.ip(), address.port()), service);
         }
+    }
+
+    /// Notes the NAT servers of a service, for [`has_nat_server`](Services::has_nat_server).
+    pub fn note_nat_servers(&mut self, service: &Service) {
+        let ServiceKey::Address { protocol, .. } = service.key else { return };
+        let choice = service.choice();
+        let servers = choice.members().iter().map(|member| &member.spec);
+        let nat = servers.filter(|server| server.forwarding == Forwarding::Nat);
+        let ends =
+            nat.map(|server| (protocol.number(), server.address.ip(), server.address.port()));
+        self.nat_servers.extend(ends);
+    }
+
+    /// Whether a noted server answers from this address and port.
+    pub fn has_nat_server(&self, protocol: u8, address: IpAddr, port: u16) -> bool {
+        self.nat_servers.contains(&(protocol, address, port))
     }
 
     /// Takes a service out.

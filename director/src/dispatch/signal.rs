@@ -3,7 +3,8 @@
 
 use forwarding::Headers;
 
-use super::sctp::{self, Chunks, SctpState};
+use super::sctp::{self, Chunks, Event, SctpState};
+use super::settings::{Setting, Settings};
 use super::state::State;
 use super::tcp::{self, Direction};
 use super::{SCTP, TCP};
@@ -36,10 +37,10 @@ impl Signal {
         }
     }
 
-    /// The state after it.
-    pub fn next(self, direction: Direction, state: State) -> State {
+    /// The state after it; `secure`: TCP's by the table of `secure_tcp`.
+    pub fn next(self, secure: bool, direction: Direction, state: State) -> State {
         match self {
-            Signal::Tcp(flags) => tcp::next(direction, state, flags),
+            Signal::Tcp(flags) => tcp::next(secure, direction, state, flags),
             Signal::Sctp(chunks) => {
                 let before = match state {
                     State::Sctp(state) => state,
@@ -61,11 +62,20 @@ impl Signal {
         }
     }
 
-    /// Whether a packet without a connection may make one.
-    pub fn may_be_scheduled(self) -> bool {
+    /// Whether it ends its connection at once.
+    pub fn resets(self) -> bool {
         match self {
-            Signal::Tcp(flags) => tcp::may_be_scheduled(flags),
-            Signal::Sctp(chunks) => chunks.may_be_scheduled(false),
+            Signal::Tcp(flags) => tcp::resets(flags),
+            Signal::Sctp(chunks) => chunks.event() == Event::Abort,
+            Signal::Udp | Signal::Nothing => false,
+        }
+    }
+
+    /// Whether a packet without a connection may make one: `sloppy_tcp` and `sloppy_sctp` take more.
+    pub fn may_be_scheduled(self, settings: &Settings) -> bool {
+        match self {
+            Signal::Tcp(flags) => tcp::may_be_scheduled(flags, settings.is_on(Setting::SloppyTcp)),
+            Signal::Sctp(chunks) => chunks.may_be_scheduled(settings.is_on(Setting::SloppySctp)),
             Signal::Udp => true,
             Signal::Nothing => false,
         }

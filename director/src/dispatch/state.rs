@@ -1,6 +1,6 @@
 //! The protocol states of a connection, their names and timeouts.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::sctp::SctpState;
@@ -71,8 +71,8 @@ impl State {
         matches!(self, State::Established | State::Sctp(SctpState::Established))
     }
 
-    /// Whether a packet that opens starts a new connection in place of one in this state:
-    /// `conn_reuse_mode=1` of the kernel.
+    /// Whether a packet that opens starts a new connection in place of one in this state, unless
+    /// `conn_reuse_mode` is 0.
     pub fn may_be_reused(self) -> bool {
         match self {
             State::TimeWait | State::Close => true,
@@ -82,9 +82,11 @@ impl State {
     }
 }
 
-/// How long a connection lives after its last packet, by state. `ipvsadm --set` changes three.
+/// What moves connections on: how long one lives after its last packet, by state (`ipvsadm --set`
+/// changes three), and which of TCP's tables holds. The kernel too keeps both with the protocol.
 #[derive(Debug)]
 pub struct Timeouts {
+    secure_tcp: AtomicBool,
     established: AtomicU32,
     fin_wait: AtomicU32,
     udp: AtomicU32,
@@ -93,6 +95,7 @@ pub struct Timeouts {
 impl Default for Timeouts {
     fn default() -> Self {
         Timeouts {
+            secure_tcp: AtomicBool::new(false),
             established: AtomicU32::new(900),
             fin_wait: AtomicU32::new(120),
             udp: AtomicU32::new(300),
@@ -115,6 +118,16 @@ impl Timeouts {
             State::Sctp(state) => return state.timeout(),
         };
         Duration::from_secs(u64::from(seconds))
+    }
+
+    /// Whether TCP connections follow the table against attacks.
+    pub fn is_tcp_secure(&self) -> bool {
+        self.secure_tcp.load(Relaxed)
+    }
+
+    /// Chooses TCP's table.
+    pub fn set_secure_tcp(&self, secure: bool) {
+        self.secure_tcp.store(secure, Relaxed);
     }
 
     /// Sets the three that can be set; 0 leaves one as it is.

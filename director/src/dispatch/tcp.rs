@@ -33,19 +33,22 @@ pub fn resets(flags: u8) -> bool {
     flags & RST != 0
 }
 
-/// Whether a segment without a connection may be scheduled: it has SYN and no RST.
-pub fn may_be_scheduled(flags: u8) -> bool {
-    flags & (SYN | RST) == SYN
+/// Whether a segment without a connection may be scheduled: it has SYN and no RST; when `sloppy`
+/// (`sloppy_tcp` of the kernel), no RST is enough.
+pub fn may_be_scheduled(flags: u8, sloppy: bool) -> bool {
+    flags & RST == 0 && (sloppy || flags & SYN != 0)
 }
 
 use State::{
     Close as CL, CloseWait as CW, Established as ES, FinWait as FW, LastAck as LA, Listen as LI,
-    SynRecv as SR, SynSent as SS, TimeWait as TW,
+    SynAck as SA, SynRecv as SR, SynSent as SS, TimeWait as TW,
 };
 
 /// Rows: event (syn, fin, ack, rst) within direction. Columns: the state before.
+type Table = [[[State; 11]; 4]; 3];
+
 #[rustfmt::skip]
-const NEXT: [[[State; 11]; 4]; 3] = [
+const USUAL: Table = [
     // INPUT  NO  ES  SS  SR  FW  TW  CL  CW  LA  LI  SA
     [
 /*syn*/     [SR, ES, ES, SR, SR, SR, SR, SR, SR, SR, SR],
@@ -69,9 +72,35 @@ const NEXT: [[[State; 11]; 4]; 3] = [
     ],
 ];
 
-/// The state after a segment with `flags`. RST outranks SYN, SYN outranks FIN, FIN outranks ACK; a
+/// The table of `secure_tcp`: half-open connections stay apart from established ones.
+#[rustfmt::skip]
+const SECURE: Table = [
+    // INPUT  NO  ES  SS  SR  FW  TW  CL  CW  LA  LI  SA
+    [
+/*syn*/     [SR, ES, ES, SR, SR, SR, SR, SR, SR, SR, SA],
+/*fin*/     [CL, CW, SS, TW, TW, TW, CL, CW, LA, LI, SA],
+/*ack*/     [ES, ES, SS, SR, FW, TW, CL, CW, CL, LI, SA],
+/*rst*/     [CL, CL, CL, SR, CL, CL, CL, CL, LA, LI, CL],
+    ],
+    // OUTPUT
+    [
+/*syn*/     [SS, ES, SS, SA, SS, SS, SS, SS, SS, LI, SA],
+/*fin*/     [TW, FW, SS, TW, FW, TW, CL, TW, LA, LI, TW],
+/*ack*/     [ES, ES, SS, ES, FW, TW, CL, CW, LA, ES, ES],
+/*rst*/     [CL, CL, SS, CL, CL, TW, CL, CL, CL, CL, CL],
+    ],
+    // INPUT_ONLY
+    [
+/*syn*/     [SA, ES, ES, SR, SA, SA, SA, SA, SA, SA, SA],
+/*fin*/     [CL, FW, SS, TW, FW, TW, CL, CW, LA, LI, TW],
+/*ack*/     [ES, ES, SS, ES, FW, TW, CL, CW, CL, LI, ES],
+/*rst*/     [CL, CL, CL, SR, CL, CL, CL, CL, LA, LI, CL],
+    ],
+];
+
+/// The state after a segment with `flags`; `secure`: by the table of `secure_tcp`. RST outranks SYN, SYN outranks FIN, FIN outranks ACK; a
 /// segment with none of them closes.
-pub fn next(direction: Direction, state: State, flags: u8) -> State {
+pub fn next(secure: bool, direction: Direction, state: State, flags: u8) -> State {
     let event = if flags & RST != 0 {
         3
     } else if flags & SYN != 0 {
@@ -83,8 +112,9 @@ pub fn next(direction: Direction, state: State, flags: u8) -> State {
     } else {
         return State::Close;
     };
+    let table = if secure { &SECURE } else { &USUAL };
     match column(state) {
-        Some(column) => NEXT[direction as usize][event][column],
+        Some(column) => table[direction as usize][event][column],
         // Another protocol's state on a TCP connection: cannot be, and closing is the safe answer.
         None => State::Close,
     }
@@ -113,7 +143,9 @@ mod tests {
     use super::*;
 
     fn walk(steps: &[(Direction, u8)]) -> State {
-        steps.iter().fold(State::None, |state, &(direction, flags)| next(direction, state, flags))
+        steps
+            .iter()
+            .fold(State::None, |state, &(direction, flags)| next(false, direction, state, flags))
     }
 
     #[test]
@@ -142,19 +174,24 @@ mod tests {
 
     #[test]
     fn a_reset_outranks_every_other_flag() {
-        assert_eq!(next(Direction::Input, State::Established, RST | SYN | FIN | ACK), State::Close);
+        assert_eq!(
+            next(false, Direction::Input, State::Established, RST | SYN | FIN | ACK),
+            State::Close
+        );
     }
 
     #[test]
     fn a_segment_without_any_flag_closes() {
-        assert_eq!(next(Direction::Input, State::Established, 0), State::Close);
+        assert_eq!(next(false, Direction::Input, State::Established, 0), State::Close);
     }
 
     #[test]
     fn only_a_syn_without_reset_opens_a_connection() {
-        assert!(may_be_scheduled(SYN));
-        assert!(!may_be_scheduled(SYN | RST));
-        assert!(!may_be_scheduled(ACK));
+        assert!(may_be_scheduled(SYN, false));
+        assert!(!may_be_scheduled(SYN | RST, false));
+        assert!(!may_be_scheduled(ACK, false));
+        assert!(may_be_scheduled(ACK, true) && may_be_scheduled(0, true));
+        assert!(!may_be_scheduled(SYN | RST, true));
         assert!(opens(SYN) && opens(SYN | ACK) && !opens(FIN | ACK));
     }
 }

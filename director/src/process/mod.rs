@@ -152,7 +152,10 @@ impl Running<'_> {
                 _ = signals.hangup.recv() => {
                     reload::again(self.director, self.table, &mut self.config, self.epoch);
                 }
-                () = changed.notified() => self.follow(),
+                () = changed.notified() => {
+                    self.table.end_orphans();
+                    self.follow();
+                }
                 () = self.workers.ended.notified() => self.workers.check()?,
                 _ = housekeeping.tick() => {
                     self.table.sweep(self.epoch.elapsed());

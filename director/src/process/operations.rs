@@ -105,6 +105,10 @@ impl Operations for Director {
         self.table.shared().timeouts.get()
     }
 
+    fn settings(&self) -> BTreeMap<String, u32> {
+        self.table.shared().settings.all()
+    }
+
     fn connections(&self, shard: usize) -> Option<Vec<ConnectionView>> {
         self.table.connection_views(shard, self.epoch.elapsed())
     }

@@ -1,5 +1,6 @@
-//! Services from the configuration file: at start, and again on SIGHUP.
+//! Services and settings from the configuration file: at start, and again on SIGHUP.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,11 +11,12 @@ use super::operations::Director;
 use crate::config::{self, Config};
 use crate::table::Table;
 
-/// Declares the services of the file for the first time.
+/// Declares the settings and services of the file for the first time.
 ///
 /// # Errors
 /// When one of them cannot be.
 pub(super) fn first(table: &Table, config: &Config, epoch: Instant) -> Result<()> {
+    table.declare_settings(&BTreeMap::new(), &config.settings);
     match table.declare(&config.services, epoch.elapsed()) {
         Ok(changes) => match changes.refused.first() {
             None => Ok(()),
@@ -61,8 +63,10 @@ pub(super) fn again(director: &Arc<Director>, table: &Table, config: &mut Config
     if let Some(timeouts) = new.timeouts {
         table.shared().timeouts.set(timeouts);
     }
+    table.declare_settings(&config.settings, &new.settings);
     director.clear_warning("reload");
     config.services = new.services;
+    config.settings = new.settings;
     config.timeouts = new.timeouts;
 }
 

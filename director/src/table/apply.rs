@@ -55,24 +55,26 @@ impl Table {
                 self.shared.timeouts.set(timeouts);
                 Ok(())
             }
+            Command::SetSettings { settings } => self.set_settings(state, &settings),
         }
     }
 
     fn scheduler(&self, spec: &ServiceSpec) -> Result<Box<dyn Scheduler>, Refusal> {
         let seed = self.seed.wrapping_add(self.next_server.load(Relaxed));
-        schedulers::create(&spec.scheduler, &Options { flags: Flags(spec.flags), seed }).ok_or_else(
-            || {
-                let names: Vec<_> = schedulers::REGISTRY.iter().map(|entry| entry.name).collect();
-                refuse(
-                    RefusalKind::NoSuchScheduler,
-                    format!(
-                        "there is no scheduler '{}'; there are: {}",
-                        spec.scheduler,
-                        names.join(" ")
-                    ),
-                )
-            },
-        )
+        let options = Options { flags: Flags(spec.flags), seed };
+        let mut scheduler = schedulers::create(&spec.scheduler, &options).ok_or_else(|| {
+            let names: Vec<_> = schedulers::REGISTRY.iter().map(|entry| entry.name).collect();
+            refuse(
+                RefusalKind::NoSuchScheduler,
+                format!(
+                    "there is no scheduler '{}'; there are: {}",
+                    spec.scheduler,
+                    names.join(" ")
+                ),
+            )
+        })?;
+        scheduler.set_expirations(&self.expirations());
+        Ok(scheduler)
     }
 
     fn add_service(&self, state: &mut State, spec: ServiceSpec) -> Result<(), Refusal> {
@@ -184,6 +186,7 @@ fn delete_service(state: &mut State, key: &ServiceKey, now: Duration) -> Result<
         let member = choice.remove(0);
         state.trash.put(&service, member, now);
     }
+    state.orphaned = true;
     Ok(())
 }
 
@@ -198,6 +201,7 @@ fn delete_server(
     let index = choice.position(address).ok_or_else(no_such_server)?;
     let member = choice.remove(index);
     state.trash.put(&service, member, now);
+    state.orphaned = true;
     Ok(())
 }
 

@@ -10,6 +10,7 @@ mod declare;
 mod extras;
 mod ftp;
 mod interests;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod trash;
@@ -28,6 +29,7 @@ use crate::config::DeclaredService;
 use crate::control::api::{Forwarding, ServiceKey};
 use crate::dispatch::Shared;
 use crate::dispatch::service::{Service, Services};
+use crate::dispatch::settings::Setting;
 pub use interests::Interest;
 use trash::Trash;
 
@@ -52,6 +54,8 @@ struct State {
     services: Vec<Arc<Service>>,
     /// Removed servers that may come back.
     trash: Trash,
+    /// Whether servers have been removed since connections were last looked through for it.
+    orphaned: bool,
     /// What the configuration file said last.
     declared: HashMap<ServiceKey, DeclaredService>,
 }
@@ -94,6 +98,9 @@ impl Table {
         let mut services = Services::default();
         for service in &state.services {
             services.insert(service.clone());
+            if self.shared.settings.is_on(Setting::NatIcmpSend) {
+                services.note_nat_servers(service);
+            }
         }
         self.published.store(Arc::new(services));
         self.changed.notify_one();
@@ -129,16 +136,30 @@ impl Table {
         vips
     }
 
-    /// Once a second or so: forgets removed servers whose time is over and which no connection
-    /// refers to. `now` is time since start.
+    /// After a change: with `expire_nodest_conn`, the connections of servers that are gone end.
+    pub fn end_orphans(&self) {
+        let orphaned = std::mem::take(&mut self.lock().orphaned);
+        if orphaned && self.shared.settings.is_on(Setting::ExpireNodestConn) {
+            self.shared.connections.remove_orphans();
+        }
+    }
+
+    /// Once a second or so: reviews the defences, and forgets removed servers whose time is over and
+    /// which no connection refers to. `now` is time since start.
     pub fn sweep(&self, now: Duration) {
+        self.shared.review_defence();
+        self.shared.drop_entries(now);
         if self.lock().trash.sweep(now) {
             self.changed.notify_one();
         }
     }
 
-    /// Brings the rates of all services and servers up to date; to be called every two seconds.
+    /// Brings the rates of all services and servers up to date, unless `run_estimation` is 0; to be
+    /// called every two seconds.
     pub fn estimate(&self) {
+        if !self.shared.settings.is_on(Setting::RunEstimation) {
+            return;
+        }
         let state = self.lock();
         for service in &state.services {
             service.traffic.estimate();

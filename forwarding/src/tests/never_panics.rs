@@ -76,7 +76,8 @@ fn do_everything(frame: &[u8], headers: Headers) {
         for room in [0, 256] {
             for index in 0..KINDS {
                 for partial in [None, partial] {
-                    let outer = Outer { source: destination, destination, id: 7 };
+                    let outer =
+                        Outer { source: destination, destination, id: 7, path_mtu_discovery: true };
                     wrap(frame, &headers, room, index, partial, &outer);
                 }
             }
@@ -175,7 +176,8 @@ fn shapes() -> impl Strategy<Value = Vec<u8>> {
                     chunk.extend_from_slice(&frame);
                     let mut packet = Packet::new(&mut chunk, 64, frame.len());
                     let headers = parse(packet.bytes()).unwrap();
-                    let outer = Outer { source: V4, destination: V4, id: 1 };
+                    let outer =
+                        Outer { source: V4, destination: V4, id: 1, path_mtu_discovery: true };
                     let partial = checksum::partial(packet.bytes(), &headers);
                     tunnel_type(index)
                         .encapsulate(&mut packet, &headers, partial, 1, &outer)

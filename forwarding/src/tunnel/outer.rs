@@ -21,6 +21,9 @@ pub struct Outer {
     pub destination: IpAddr,
     /// IPv4 identification to use.
     pub id: u16,
+    /// Whether "don't fragment" of an IPv4 inner packet is copied to an IPv4 outer one, so that its
+    /// sender finds out what fits the way; if not, the outer packet may be fragmented.
+    pub path_mtu_discovery: bool,
 }
 
 /// What stands between outer IP header and inner packet, as far as the outer header tells of it.
@@ -63,7 +66,7 @@ pub(super) fn put_before(
         ttl: headers.ttl,
         dont_fragment: match (headers.family, family) {
             (_, Family::V6) => true,
-            (Family::V4, Family::V4) => headers.dont_fragment,
+            (Family::V4, Family::V4) => headers.dont_fragment && outer.path_mtu_discovery,
             (Family::V6, Family::V4) => false,
         },
         fragment: Fragment::Whole,

@@ -1,8 +1,10 @@
 //! Both directors in one lab, set up alike, and the operator's commands to both.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use director::control::operations::Command;
 use netio::ethtool::Offload;
 
 use super::place;
@@ -27,6 +29,21 @@ const SETTINGS: [(&str, &str); 9] = [
     // What the kernel sends itself over IPv6 bears a random flow label otherwise.
     ("net.ipv6.auto_flowlabels", "0"),
 ];
+
+/// More of the kernel's: how many ICMP errors it sends in all.
+const KERNEL_SETTINGS: [(&str, &str); 2] =
+    [("net.ipv4.icmp_msgs_per_sec", "1000000"), ("net.ipv4.icmp_msgs_burst", "1000000")];
+
+/// The same of ours.
+const CONFIGURATION: &str = "\
+mode = \"dispatcher\"
+interfaces = [\"eth0\"]
+[settings]
+icmp_ratelimit = 0
+icmpv6_ratelimit = 0
+icmp_msgs_per_sec = 1000000
+icmp_msgs_burst = 1000000
+";
 
 /// Bytes of rules for the guest at a time: its console takes no long lines.
 const RULES_AT_A_TIME: usize = 2000;
@@ -88,6 +105,14 @@ impl Stage {
         Ok([theirs, self.our_ipvsadm(&format!("\"$0\" {arguments}"))?])
     }
 
+    /// A setting to both.
+    pub(super) fn set(&mut self, name: &str, value: u32) -> Result<()> {
+        self.kernel.sysctl(&format!("net.ipv4.vs.{name}"), &value.to_string())?;
+        let settings = BTreeMap::from([(name.to_owned(), value)]);
+        self.ours.client()?.apply(&[Command::SetSettings { settings }])?;
+        Ok(())
+    }
+
     /// Rules to both, by `ipvsadm -R`.
     pub(super) fn restore(&mut self, rules: &[String]) -> Result<[Answer; 2]> {
         let mut theirs = Answer { output: String::new(), code: 0 };
@@ -125,7 +150,7 @@ impl Stage {
 
 fn set_up_kernel(lab: &Lab, host: &Host) -> Result<KernelHost> {
     let mut kernel = KernelHost::boot(lab, host, "eth0")?;
-    for (key, value) in SETTINGS {
+    for (key, value) in SETTINGS.into_iter().chain(KERNEL_SETTINGS) {
         kernel.sysctl(key, value)?;
     }
     for address in place::DIRECTOR {
@@ -152,6 +177,8 @@ fn set_up_ours(lab: &Lab, host: &Host) -> Result<Director> {
     for (key, value) in SETTINGS {
         host.sysctl(key, value)?;
     }
+    // It is older than the default above.
+    host.sysctl("net.ipv4.conf.eth0.send_redirects", "0")?;
     host.offload("eth0", Offload::TxChecksum, false)?;
     for vip in [VIP_V4, VIP_V6] {
         host.add_address("eth0", &vip.to_string())?;
@@ -167,5 +194,5 @@ fn set_up_ours(lab: &Lab, host: &Host) -> Result<Director> {
     for (destination, gateway) in ["0.0.0.0/0", "::/0"].iter().zip(place::GATEWAY) {
         host.route(destination, gateway)?;
     }
-    Director::start(lab, host, "mode = \"dispatcher\"\ninterfaces = [\"eth0\"]\n")
+    Director::start(lab, host, CONFIGURATION)
 }

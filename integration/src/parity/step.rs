@@ -27,6 +27,8 @@ pub enum Step {
     Ipvsadm(String),
     /// Rules for `ipvsadm -R`, one per line.
     Restore(Vec<String>),
+    /// A setting of IPVS, `net.ipv4.vs.NAME` of the kernel, gets a value.
+    Setting(&'static str, u32),
     /// Packets, one after the other. All that comes out is compared.
     Send(Vec<Packet>),
     /// A listing, with its arguments: `-L -n --stats`. Compared line by line.

@@ -9,6 +9,7 @@ mod exceptions;
 mod kernel_host;
 mod packets;
 mod sctp;
+mod settings;
 mod states;
 
 use integration::parity::{run, scenarios};
@@ -59,6 +60,7 @@ fn every_scenario_is_tested_quick() {
         packets::SCENARIOS,
         states::SCENARIOS,
         sctp::SCENARIOS,
+        settings::SCENARIOS,
     ]
     .concat();
     tested.sort_unstable();

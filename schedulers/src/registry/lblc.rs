@@ -8,7 +8,7 @@
 use crate::locality::{Destinations, is_swamped};
 use crate::remembered::Remembered;
 use crate::weight::weighted_least_connection;
-use crate::{Entry, Key, Options, Scheduler, Server};
+use crate::{Entry, Expirations, Key, Options, Scheduler, Server};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,13 +24,17 @@ struct LocalityBased {
 
 impl LocalityBased {
     fn new(options: &Options) -> LocalityBased {
-        LocalityBased { destinations: Destinations::new(options.seed) }
+        LocalityBased { destinations: Destinations::new(options.seed, Expirations::default().lblc) }
     }
 }
 
 // A change of the list need not be told: what is remembered is looked up by id. As in the kernel,
 // a server that is removed and comes back under the same id has its destinations again.
 impl Scheduler for LocalityBased {
+    fn set_expirations(&mut self, expirations: &Expirations) {
+        self.destinations.set_expiration(expirations.lblc);
+    }
+
     fn choose(&mut self, servers: &[Arc<Server>], key: &Key, now: Duration) -> Option<usize> {
         self.destinations.review(now, |_| ());
         if let Some(remembered) = self.destinations.get(key.destination, now) {

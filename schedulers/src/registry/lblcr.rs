@@ -3,13 +3,13 @@
 //! Follows `ip_vs_lblcr.c`. Each destination address has a set of servers; the eligible one of the
 //! lowest overhead for its weight is used. When there is none or it is swamped ([`is_swamped`]),
 //! wlc chooses among all servers and the choice joins the set. A set of several that has not
-//! changed for [`EXPIRATION`] loses its most loaded server, so that a burst's replicas go again.
+//! changed for [`Expirations::lblcr`] loses its most loaded server, so that a burst's replicas go again.
 
-use crate::locality::{Destinations, EXPIRATION, is_swamped};
+use crate::locality::{Destinations, is_swamped};
 use crate::remembered::Remembered;
 use crate::replicas::{Replicas, Set};
 use crate::weight::{is_lighter, least_loaded, weighted_least_connection};
-use crate::{Entry, Key, Options, Scheduler, Server, ServerId};
+use crate::{Entry, Expirations, Key, Options, Scheduler, Server, ServerId};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,13 +26,22 @@ struct Replicated {
 
 impl Replicated {
     fn new(options: &Options) -> Replicated {
-        Replicated { destinations: Destinations::new(options.seed), replicas: Replicas::new() }
+        let expiration = Expirations::default().lblcr;
+        Replicated {
+            destinations: Destinations::new(options.seed, expiration),
+            replicas: Replicas::new(),
+        }
     }
 }
 
 impl Scheduler for Replicated {
+    fn set_expirations(&mut self, expirations: &Expirations) {
+        self.destinations.set_expiration(expirations.lblcr);
+    }
+
     fn choose(&mut self, servers: &[Arc<Server>], key: &Key, now: Duration) -> Option<usize> {
         let replicas = &mut self.replicas;
+        let expiration = self.destinations.expiration();
         self.destinations.review(now, |set| replicas.release(set));
         if let Some(set) = self.destinations.get(key.destination, now) {
             let members = replicas.members(set).filter_map(|member| member.find(servers));
@@ -43,7 +52,7 @@ impl Scheduler for Replicated {
             // The kernel chooses before it shrinks the set: the server that leaves may be the one
             // that is used once more.
             if set.len() > 1
-                && now > set.last_change().saturating_add(EXPIRATION)
+                && now > set.last_change().saturating_add(expiration)
                 && let Some(id) = most_loaded(replicas, set, servers)
             {
                 replicas.remove(set, id, now);
@@ -90,6 +99,8 @@ fn most_loaded(replicas: &Replicas, set: &Set, servers: &[Arc<Server>]) -> Optio
 mod tests {
     use super::*;
     use crate::testing::{Service, destination, load, overload};
+
+    const EXPIRATION: Duration = Duration::from_secs(24 * 60 * 60);
 
     /// Unloads a server of all its active connections.
     fn unload(server: &Server) {

@@ -1,5 +1,6 @@
 //! The built command against a control server: text, JSON and exit codes.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -18,6 +19,10 @@ impl Operations for Worried {
 
     fn services(&self) -> Vec<ServiceView> {
         vec![]
+    }
+
+    fn settings(&self) -> BTreeMap<String, u32> {
+        BTreeMap::new()
     }
 
     fn timeouts(&self) -> Timeouts {

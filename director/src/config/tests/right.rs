@@ -1,5 +1,7 @@
 //! What right files mean.
 
+use std::collections::BTreeMap;
+
 use super::parse;
 use crate::config::{Config, Io, Mode};
 use crate::control::DEFAULT_SOCKET;
@@ -8,6 +10,7 @@ use crate::control::api::{
     ServiceKey, Timeouts, Tunnel, TunnelChecksum,
 };
 use crate::dispatch::ftp::Ports;
+use crate::dispatch::settings::Setting;
 
 const SAMPLE: &str = include_str!("../../../../examples/switchyard.toml");
 const PAGE: &str = include_str!("../../../../docs/configuration.md");
@@ -41,6 +44,7 @@ fn a_file_with_interfaces_only_has_the_documented_defaults() {
             control: DEFAULT_SOCKET.into(),
             timeouts: None,
             ftp_ports: Ports::new(&[21]),
+            settings: BTreeMap::new(),
             max_connections: 1_048_576,
             services: Vec::new(),
         }
@@ -195,6 +199,44 @@ fn every_key_stands_in_the_documentation() {
     for key in keys.concat() {
         assert!(PAGE.contains(&format!("`{key}`")), "docs/configuration.md lacks {key}");
     }
+}
+
+#[test]
+fn every_setting_stands_in_the_documentation_with_its_default_and_range() {
+    for setting in Setting::ALL {
+        let range = setting.range();
+        let row = format!(
+            "| `{}` | {} | {} to {} |",
+            setting.name(),
+            setting.default(),
+            range.start(),
+            range.end()
+        );
+        assert!(PAGE.contains(&row), "docs/configuration.md lacks {row}");
+    }
+}
+
+#[test]
+fn settings_have_the_kernels_names_and_switches_are_numbers_or_true_and_false() {
+    let config = right(
+        r#"
+        interfaces = ["eth0"]
+        [settings]
+        conn_reuse_mode = 2
+        expire_nodest_conn = 1
+        sloppy_tcp = true
+        pmtu_disc = false
+        lblc_expiration = 60
+        "#,
+    );
+    let expected = [
+        (Setting::ConnReuseMode, 2),
+        (Setting::ExpireNodestConn, 1),
+        (Setting::SloppyTcp, 1),
+        (Setting::PmtuDisc, 0),
+        (Setting::LblcExpiration, 60),
+    ];
+    assert_eq!(config.settings, BTreeMap::from(expected));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The director that the tests talk to, and the thread that serves it.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
@@ -72,6 +73,10 @@ impl Operations for Fake {
     fn services(&self) -> Vec<ServiceView> {
         assert!(!self.panics, "asked to panic");
         self.services.lock().unwrap().clone()
+    }
+
+    fn settings(&self) -> BTreeMap<String, u32> {
+        BTreeMap::from([("sloppy_tcp".to_owned(), 1)])
     }
 
     fn timeouts(&self) -> Timeouts {

@@ -18,7 +18,8 @@ fn served() -> Served {
 #[test]
 fn every_path_answers_and_names_the_version() {
     let server = served();
-    for path in ["/v1/status", "/v1/services", "/v1/timeouts", "/v1/connections", "/metrics"] {
+    let paths = crate::control::routes::PATHS.iter().filter(|(method, ..)| *method == "GET");
+    for (_, path, _) in paths {
         let answer = server.request("GET", path, "");
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{path}: {answer}");
         assert!(answer.contains("\r\nswitchyard-version: 0.1.0\r\n"), "{path}: {answer}");

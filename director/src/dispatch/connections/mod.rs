@@ -89,6 +89,40 @@ impl Connections {
         self.len() >= self.limit
     }
 
+    /// How many further connections may be made.
+    pub fn room(&self) -> usize {
+        self.limit.saturating_sub(self.len())
+    }
+
+    /// Looks at one in 32 connections, chosen by `random`, and removes those that `goes` tells.
+    pub fn thin_out(
+        &self,
+        mut random: impl FnMut() -> u64,
+        mut goes: impl FnMut(&Connection) -> bool,
+    ) {
+        for shard in &self.shards {
+            let first = random() as usize % 32;
+            lock(shard).thin_out(first, 32, &mut goes, |connection| self.gone(connection));
+        }
+    }
+
+    /// Removes the connections and templates of servers that have been removed; a template that has
+    /// connections elsewhere stays. It looks at every connection, one shard after the other.
+    pub fn remove_orphans(&self) {
+        let is_orphan = |connection: &Connection| !connection.server.is_available();
+        // Templates come second: by then their connections are gone.
+        for templates in [false, true] {
+            for shard in &self.shards {
+                let goes = |connection: &Connection| {
+                    connection.tuple.template == templates
+                        && is_orphan(connection)
+                        && connection.reprieve().is_none()
+                };
+                lock(shard).thin_out(0, 1, goes, |connection| self.gone(connection));
+            }
+        }
+    }
+
     /// Finds the connection of a packet and runs `act` on it under the shard's lock.
     ///
     /// `source` and `destination` are the packet's. It is looked for as a server's answer to a

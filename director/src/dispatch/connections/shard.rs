@@ -141,6 +141,23 @@ impl Shard {
         Some(connection)
     }
 
+    /// Looks at the connection in place `first` and at every one so many steps further; removes
+    /// those that `goes` tells. `gone` is told of each.
+    pub(super) fn thin_out(
+        &mut self,
+        first: usize,
+        step: usize,
+        mut goes: impl FnMut(&Connection) -> bool,
+        mut gone: impl FnMut(&Connection),
+    ) {
+        for index in (first..self.slots.len()).step_by(step) {
+            let goes = self.slots[index].connection.as_ref().is_some_and(&mut goes);
+            if goes && let Some(connection) = self.remove(index as u32) {
+                gone(&connection);
+            }
+        }
+    }
+
     /// Removes what has expired by `now`; `gone` is told of each.
     pub(super) fn expire(&mut self, now: Duration, mut gone: impl FnMut(&Connection)) {
         let mut due = std::mem::take(&mut self.due);

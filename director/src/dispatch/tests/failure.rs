@@ -85,8 +85,8 @@ fn a_packet_too_big_for_the_tunnel_is_answered_with_the_mtu_that_fits() {
 fn a_flood_of_errors_is_not_answered_with_a_flood() {
     let mut bed = Bed::with(key(Protocol::Tcp, VIP), &[]);
     let answers = (0..1000u16)
-        .filter(|port| {
-            let client = format!("198.51.100.7:{}", port + 1);
+        .filter(|number| {
+            let client = format!("198.51.{}.{}:4000", number >> 8, number & 0xff);
             matches!(bed.tcp(&client, VIP, SYN).verdict, Verdict::Answer { .. })
         })
         .count();

@@ -12,4 +12,5 @@ mod persistence;
 mod refusal;
 mod removal;
 mod sctp;
+mod settings;
 mod tunnel_errors;

@@ -123,7 +123,7 @@ fn error_about_tunnel(spec: &Spec, len: usize) -> Vec<u8> {
     chunk.extend_from_slice(&frame);
     let mut packet = Packet::new(&mut chunk, 64, frame.len());
     let headers = parse(packet.bytes()).unwrap();
-    let outer = Outer { source: director, destination: server, id: 1 };
+    let outer = Outer { source: director, destination: server, id: 1, path_mtu_discovery: true };
     tunnel::Encapsulation::Ipip.encapsulate(&mut packet, &headers, None, 0, &outer).unwrap();
     let ip = &packet.bytes()[14..];
     icmp_error("192.0.2.254".parse().unwrap(), director, (3, 4), &ip[..ip.len().min(len)])

@@ -19,11 +19,13 @@ const SERVER_V4: Outer = Outer {
     source: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
     destination: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)),
     id: 0x7788,
+    path_mtu_discovery: true,
 };
 const SERVER_V6: Outer = Outer {
     source: IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)),
     destination: IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2)),
     id: 0x7788,
+    path_mtu_discovery: true,
 };
 
 fn gue(checksum: GueChecksum) -> Encapsulation {

@@ -4,11 +4,13 @@ mod clients;
 mod errors;
 mod fragments;
 mod hashing;
+mod icmp_settings;
 mod packets;
 mod rules;
 mod schedulers;
 mod sctp;
 mod sctp_states;
+mod settings;
 mod states;
 
 use std::time::Duration;
@@ -26,6 +28,8 @@ pub fn all() -> Vec<Scenario> {
         fragments::all(),
         sctp::all(),
         sctp_states::all(),
+        settings::all(),
+        icmp_settings::all(),
     ]
     .concat()
 }

@@ -13,7 +13,16 @@ const CLIENT: [Kind; 5] = [Kind::Syn, Kind::SynAck, Kind::Ack, Kind::Fin, Kind::
 
 /// NAT, where the director sees both directions, and direct routing, where it sees one.
 pub(super) fn all() -> Vec<Scenario> {
-    vec![both_directions(), one_direction(), reuse()]
+    vec![both_directions(false), one_direction(false), reuse()]
+}
+
+/// The mode of `secure_tcp`: off, or always on.
+fn mode(secure: bool) -> u32 {
+    if secure { 3 } else { 0 }
+}
+
+fn table(secure: bool) -> &'static str {
+    if secure { "secure-tcp" } else { "tcp" }
 }
 
 /// All sequences of `length` out of `events` packets, as numbers.
@@ -37,14 +46,18 @@ pub(super) fn interleaved(flows: Vec<Vec<Packet>>) -> Step {
     Step::Send((0..longest).flat_map(step).collect())
 }
 
-fn both_directions() -> Scenario {
+/// `secure`: by the table of `secure_tcp`.
+pub(super) fn both_directions(secure: bool) -> Scenario {
     let at = SocketAddr::new(VIP_V4, 8401);
     // The longest timeouts, so that none runs out while we look: all but those of CLOSE.
-    let mut steps = vec![Step::Restore(vec![
-        format!("-A -t {at} -s rr"),
-        format!("-a -t {at} -r {} -m", server(1, at)),
-        format!("-a -t {at} -r {} -m", server(2, at)),
-    ])];
+    let mut steps = vec![
+        Step::Setting("secure_tcp", mode(secure)),
+        Step::Restore(vec![
+            format!("-A -t {at} -s rr"),
+            format!("-a -t {at} -r {} -m", server(1, at)),
+            format!("-a -t {at} -r {} -m", server(2, at)),
+        ]),
+    ];
     let mut flows = Vec::new();
     for (number, sequence) in sequences(10, 3).enumerate() {
         let flow = tcp(number, at);
@@ -61,20 +74,24 @@ fn both_directions() -> Scenario {
     }
     steps.push(Step::Show(format!("-L -n -t {at}")));
     Scenario {
-        name: "tcp-states-nat".to_owned(),
+        name: format!("{}-states-nat", table(secure)),
         title: "every sequence of three packets after a SYN, from both sides".to_owned(),
         connections: 1000,
         steps,
     }
 }
 
-fn one_direction() -> Scenario {
+/// `secure`: by the table of `secure_tcp`.
+pub(super) fn one_direction(secure: bool) -> Scenario {
     let at = SocketAddr::new(VIP_V4, 8402);
-    let mut steps = vec![Step::Restore(vec![
-        format!("-A -t {at} -s rr"),
-        format!("-a -t {at} -r {} -g", server(1, at)),
-        format!("-a -t {at} -r {} -i", server(2, at)),
-    ])];
+    let mut steps = vec![
+        Step::Setting("secure_tcp", mode(secure)),
+        Step::Restore(vec![
+            format!("-A -t {at} -s rr"),
+            format!("-a -t {at} -r {} -g", server(1, at)),
+            format!("-a -t {at} -r {} -i", server(2, at)),
+        ]),
+    ];
     let flows: Vec<Vec<Packet>> = sequences(5, 3)
         .enumerate()
         .map(|(number, sequence)| {
@@ -87,7 +104,7 @@ fn one_direction() -> Scenario {
     steps.push(Step::Show("-L -n -c".to_owned()));
     steps.push(Step::Show(format!("-L -n -t {at}")));
     Scenario {
-        name: "tcp-states-direct".to_owned(),
+        name: format!("{}-states-direct", table(secure)),
         title: "every sequence of three packets after a SYN, from the client alone".to_owned(),
         connections: 125,
         steps,

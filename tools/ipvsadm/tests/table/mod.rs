@@ -1,5 +1,6 @@
 //! A director that has a table and no packets, behind the real control server.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -93,12 +94,18 @@ impl Operations for Table {
                 now.tcp_fin = pick(timeouts.tcp_fin, now.tcp_fin);
                 now.udp = pick(timeouts.udp, now.udp);
             }
+            // No command of ipvsadm's does.
+            Command::SetSettings { .. } => return refuse(RefusalKind::Unsupported),
         }
         Ok(())
     }
 
     fn services(&self) -> Vec<ServiceView> {
         self.services.lock().unwrap().clone()
+    }
+
+    fn settings(&self) -> BTreeMap<String, u32> {
+        BTreeMap::new()
     }
 
     fn timeouts(&self) -> Timeouts {
