@@ -38,7 +38,7 @@ pub(super) fn packet(
     }
     let unflagged = Packet { dont_fragment: false, ..*packet };
     let mut fragment = ip(&unflagged, ends, 17, id, bytes);
-    fragment[6..8].copy_from_slice(&(more << 13 | piece.offset as u16 / 8).to_be_bytes());
+    fragment[6..8].copy_from_slice(&((more << 13) | (piece.offset as u16 / 8)).to_be_bytes());
     sum_header(&mut fragment);
     fragment
 }

@@ -19,9 +19,9 @@ const CUTS: [(usize, &[usize]); 6] = [
 /// The ways in which fragments may come.
 #[derive(Clone, Copy)]
 enum Order {
-    InOrder,
-    LastFirst,
-    FirstLast,
+    FirstToLast,
+    LastToFirst,
+    FirstOneLast,
 }
 
 /// One scenario per method and family.
@@ -36,7 +36,7 @@ fn fragments(way: &Way) -> Scenario {
     let at = SocketAddr::new(way.vip, 8601);
     let mut steps = vec![Step::Restore(rules(way, "-u", at))];
     let mut number = 0;
-    for order in [Order::InOrder, Order::LastFirst, Order::FirstLast] {
+    for order in [Order::FirstToLast, Order::LastToFirst, Order::FirstOneLast] {
         for (datagram, cuts) in CUTS {
             let flows: Vec<Flow> = (number..number + 3).map(|number| udp(number, at)).collect();
             number += flows.len();
@@ -70,9 +70,9 @@ fn pieces(flow: Flow, from: From, datagram: usize, cuts: &[usize], order: Order)
     };
     let mut pieces: Vec<Packet> = begins.zip(ends).map(piece).collect();
     match order {
-        Order::InOrder => {}
-        Order::LastFirst => pieces.reverse(),
-        Order::FirstLast => pieces.rotate_left(1),
+        Order::FirstToLast => {}
+        Order::LastToFirst => pieces.reverse(),
+        Order::FirstOneLast => pieces.rotate_left(1),
     }
     pieces
 }
