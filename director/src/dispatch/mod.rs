@@ -27,6 +27,7 @@ pub mod ftp;
 pub mod sctp;
 pub mod service;
 pub mod signal;
+pub mod sip;
 pub mod state;
 pub mod tcp;
 pub mod traffic;
@@ -196,13 +197,17 @@ impl Dispatcher {
             Followed::Gone(tuple) => {
                 return self.refuse_gone(now, packet, &headers, &tuple).into();
             }
-            Followed::Unknown => match self.schedule(now, services, &headers, signal) {
-                Ok(target) => target,
-                Err(Stop::Drop(reason @ (DropReason::NoServer | DropReason::NoServerReset))) => {
-                    return self.refuse(now, packet, &headers, reason).into();
+            Followed::Unknown => {
+                match self.begin(now, services, packet.bytes(), &headers, signal) {
+                    Ok(target) => target,
+                    Err(Stop::Drop(
+                        reason @ (DropReason::NoServer | DropReason::NoServerReset),
+                    )) => {
+                        return self.refuse(now, packet, &headers, reason).into();
+                    }
+                    Err(stop) => return stop.into(),
                 }
-                Err(stop) => return stop.into(),
-            },
+            }
         };
         self.forward(now, routes, packet, headers, &target)
     }

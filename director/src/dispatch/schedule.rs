@@ -10,15 +10,31 @@ use super::connections::Way;
 use super::service::Services;
 use super::signal::Signal;
 use super::verdict::{DropReason, PassReason, Stop};
-use super::{Dispatcher, SCTP, Target, UDP, ftp};
+use super::{Dispatcher, SCTP, Target, UDP, ftp, sip};
 
 impl Dispatcher {
-    /// Makes a connection for the packet. What is in `Err` is final, except that
-    /// [`DropReason::NoServer`] and [`DropReason::NoServerReset`] are still to be told to the client.
-    pub(super) fn schedule(
+    /// Makes a connection for the packet: of a server that calls a client, or of a client.
+    pub(super) fn begin(
         &self,
         now: Duration,
         services: &Services,
+        frame: &[u8],
+        headers: &Headers,
+        signal: Signal,
+    ) -> Result<Target, Stop> {
+        match self.call_out(now, &services.callers, frame, headers, signal) {
+            Some(target) => Ok(target),
+            None => self.schedule(now, services, frame, headers, signal),
+        }
+    }
+
+    /// Makes a connection for the packet. What is in `Err` is final, except that
+    /// [`DropReason::NoServer`] and [`DropReason::NoServerReset`] are still to be told to the client.
+    fn schedule(
+        &self,
+        now: Duration,
+        services: &Services,
+        frame: &[u8],
         headers: &Headers,
         signal: Signal,
     ) -> Result<Target, Stop> {
@@ -39,6 +55,10 @@ impl Dispatcher {
         if !once && self.shared.connections.is_full() {
             return Err(Stop::Drop(DropReason::TableFull));
         }
+        let call = match service.goes_by_call() {
+            true => Some(sip::call_id(frame, headers).ok_or(Stop::Drop(DropReason::NoCallId))?),
+            false => None,
+        };
         let key = Key {
             protocol: headers.protocol,
             source: headers.source,
@@ -46,8 +66,9 @@ impl Dispatcher {
             destination: headers.destination,
             destination_port: headers.destination_port,
         };
-        let (decision, control) =
-            self.decide(service, &key, now).ok_or_else(|| ftp::without_server(service, headers))?;
+        let (decision, control) = self
+            .decide(service, &key, call, now)
+            .ok_or_else(|| ftp::without_server(service, headers))?;
         service.traffic.connection();
         decision.server.traffic.connection();
         let tuple = Tuple {

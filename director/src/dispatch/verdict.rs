@@ -112,6 +112,7 @@ reasons! {
         NoServerReset = "no_server_reset", "The service has no server that may take a new connection; RST was sent (`no_destination`).";
         ServerGone = "server_gone", "The connection's server has been removed; the client was told with RST or ICMP (`gone_server`).";
         ServerRemoved = "server_removed", "The connection's server has been removed; the client's packets wait for its return or the timeout, as in the kernel.";
+        NoCallId = "no_call_id", "A datagram without a usable Call-ID for a service that goes by it (persistence engine sip).";
         TtlExceeded = "ttl_exceeded", "TTL or hop limit ran out; ICMP time exceeded was sent.";
         TooBig = "too_big", "Larger than the path's MTU and not to be fragmented; ICMP with the MTU was sent, unless the packet is ICMP itself.";
         NoRoute = "no_route", "The kernel's routing table has no way to the destination.";

@@ -78,6 +78,8 @@ pub enum From {
     Client,
     /// The server that the flow's first packet went to, by NAT, as it answers.
     Server,
+    /// The server of this number, of its own accord, from the port of the service.
+    Caller(usize),
 }
 
 /// What a packet is.
@@ -99,6 +101,8 @@ pub enum Kind {
     Datagram(usize),
     /// UDP: this many bytes, and no checksum.
     Unsummed(usize),
+    /// UDP: a SIP message of the call of this number; 0 is none: it has no Call-ID.
+    Sip(u16),
     /// SCTP: these chunks.
     Sctp(Chunks),
     /// UDP: a fragment of a datagram. Those of a flow are of the same datagram.

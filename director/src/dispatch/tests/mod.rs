@@ -13,4 +13,5 @@ mod persistence;
 mod refusal;
 mod removal;
 mod sctp;
+mod sip;
 mod tunnel_errors;

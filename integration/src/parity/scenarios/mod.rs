@@ -11,6 +11,7 @@ mod rules;
 mod schedulers;
 mod sctp;
 mod sctp_states;
+mod sip;
 mod states;
 
 use std::time::Duration;
@@ -30,6 +31,7 @@ pub fn all() -> Vec<Scenario> {
         sctp_states::all(),
         persistence::all(),
         fwmark::all(),
+        sip::all(),
     ]
     .concat()
 }
