@@ -168,12 +168,6 @@ fn persistence(
                 "listen on /udp, or remove engine",
                 report,
             );
-        } else {
-            field.wrong(
-                "persistence engines come with a later version",
-                "remove engine; the client's address then names the client",
-                report,
-            );
         }
     }
     Some(Persistence { timeout: timeout?, prefix: u8::try_from(prefix?).ok()?, engine })

@@ -226,6 +226,18 @@ pub struct ConnectionView {
     pub state: String,
     /// Whole seconds until it expires unless a packet comes.
     pub expires: u32,
+    /// Of a template that a persistence engine has made: what it goes by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineData>,
+}
+
+/// What a persistence engine goes by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineData {
+    /// The engine (`sip`).
+    pub name: String,
+    /// Its data (a Call-ID).
+    pub data: String,
 }
 
 /// The three timeouts that `ipvsadm --set` sets, seconds. In a request 0 leaves a value as it is.

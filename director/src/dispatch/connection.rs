@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::ftp::Helper;
 use super::service::{RealServer, Service};
 use super::signal::Signal;
+use super::sip::Call;
 use super::state::{State, Timeouts};
 use super::tcp::Direction;
 use super::transmitter::Transmitter;
@@ -42,6 +43,8 @@ pub struct Control {
     assured: AtomicBool,
     /// Seconds that each use gives the template.
     lifetime: AtomicU32,
+    /// Of the template of a call.
+    call: Option<Box<Call>>,
 }
 
 /// How much longer a template stays that has live connections when its time is up, seconds.
@@ -145,6 +148,24 @@ impl Connection {
             control: Some(Arc::new(control)),
             ftp: None,
         }
+    }
+
+    /// Makes a new template that of a call.
+    pub fn of_call(mut self, call: Call) -> Connection {
+        if let Some(control) = self.control.as_mut().and_then(Arc::get_mut) {
+            control.call = Some(Box::new(call));
+        }
+        self
+    }
+
+    /// The call that this is the template of.
+    pub fn call(&self) -> Option<&Call> {
+        self.control.as_ref().filter(|_| self.tuple.template)?.call.as_deref()
+    }
+
+    /// Whether it is the template of a client's call with this Call-ID.
+    pub fn is_of_call(&self, id: &[u8], client: Endpoint) -> bool {
+        self.call().is_some_and(|call| *call.id == *id && call.client == client)
     }
 
     /// Puts the connection under a template's control: the template outlives it.

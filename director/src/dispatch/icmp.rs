@@ -121,7 +121,10 @@ impl Dispatcher {
             destination_port: quote.source_port,
             ..*quote
         };
-        let connection = self.connect(now, service, &inverse)?;
+        if service.goes_by_call() {
+            return Err(Stop::Drop(DropReason::NoCallId));
+        }
+        let connection = self.connect(now, service, &inverse, None)?;
         connection.counted(bytes, true);
         if service.is_one_packet() && quote.protocol == UDP {
             return Ok(Target::of(Way::In, &connection));

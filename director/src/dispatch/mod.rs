@@ -30,6 +30,7 @@ pub mod sctp;
 pub mod service;
 pub mod settings;
 pub mod signal;
+pub mod sip;
 pub mod state;
 pub mod tcp;
 pub mod traffic;
@@ -68,7 +69,7 @@ use settings::Settings;
 use signal::Signal;
 use state::Timeouts;
 use transmitter::Transmitter;
-use verdict::{DropReason, PassReason, Path, Stop, Verdict};
+use verdict::{DropReason, PassReason, Path, Verdict};
 
 /// IP protocol numbers the pipeline knows.
 const ICMP: u8 = 1;
@@ -208,16 +209,12 @@ impl Dispatcher {
             Followed::Gone(tuple) => {
                 return self.refuse_gone(now, packet, &headers, &tuple).into();
             }
-            Followed::Unknown if self.is_stray_answer(services, &headers, signal) => {
-                return self.refuse_answer(now, routes, packet, headers).into();
-            }
-            Followed::Unknown => match self.schedule(now, services, &headers, signal) {
-                Ok(target) => target,
-                Err(Stop::Drop(reason @ (DropReason::NoServer | DropReason::NoServerReset))) => {
-                    return self.refuse(now, packet, &headers, reason).into();
+            Followed::Unknown => {
+                match self.begin(now, services, routes, packet, &headers, signal) {
+                    Ok(target) => target,
+                    Err(stop) => return stop.into(),
                 }
-                Err(stop) => return stop.into(),
-            },
+            }
         };
         self.forward(now, routes, packet, headers, &target)
     }

@@ -14,38 +14,41 @@ use std::time::Duration;
 use schedulers::Key;
 
 use super::Dispatcher;
-use super::connection::{Connection, Control, Tuple};
+use super::connection::{Connection, Control, Endpoint, Tuple};
 use super::service::{Decision, Service};
 use super::settings::Setting;
+use super::sip::Call;
 use crate::control::api::ServiceKey;
 
 impl Dispatcher {
     /// The server for a new connection: the template's, else the scheduler's with a new template.
-    /// The control ties the connection to its template.
+    /// The control ties the connection to its template. `call` is the Call-ID where the service goes
+    /// by it.
     pub(super) fn decide(
         &self,
         service: &Arc<Service>,
         key: &Key,
+        call: Option<&[u8]>,
         now: Duration,
     ) -> Option<(Decision, Option<Arc<Control>>)> {
         let Some((timeout, prefix)) = service.persistence() else {
             return service.schedule(key, now).map(|decision| (decision, None));
         };
         let connections = &self.shared.connections;
-        let (protocol, peer) = match service.key {
-            ServiceKey::Address { .. } => {
-                (key.protocol, (key.destination, service.template_port()))
-            }
-            ServiceKey::Fwmark { fwmark, ipv6 } => (IP, (mark_as_address(fwmark, ipv6), 0)),
-        };
+        let asked = (key.destination, key.destination_port);
+        let (protocol, peer) = names(service, key.protocol, asked);
         let client = (masked(key.source, prefix), 0);
-        let tuple = Tuple { protocol, template: true, client, peer };
+        let tuple = match call {
+            Some(id) => self.name_of_call(id, protocol, client, peer),
+            None => Tuple { protocol, template: true, client, peer },
+        };
         let renew = |template: &mut Connection| {
             let server = &template.server;
             let leaves_quiesced = service.policy.leaves_quiesced()
                 || self.shared.settings.is_on(Setting::ExpireQuiescentTemplate);
             let is_left = leaves_quiesced && server.load.weight() == 0;
-            if !server.is_available() || is_left {
+            let is_of_call = call.is_none_or(|id| template.is_of_call(id, client));
+            if !server.is_available() || is_left || !is_of_call {
                 return None;
             }
             template.renew(now);
@@ -59,8 +62,11 @@ impl Dispatcher {
             None => {}
         }
         let Decision { server, transmitter } = service.schedule(key, now)?;
-        let template =
+        let mut template =
             Connection::template(tuple, transmitter, service.clone(), server, timeout, now);
+        if let Some(id) = call {
+            template = template.of_call(Call { id: id.into(), client });
+        }
         // Another worker may have been first: then its template holds.
         connections.insert(template, renew).flatten()
     }
@@ -68,6 +74,14 @@ impl Dispatcher {
 
 /// A template of a firewall mark is of no protocol.
 const IP: u8 = 0;
+
+/// Protocol and virtual address in the template of a connection over `protocol` to `asked`.
+pub(super) fn names(service: &Service, protocol: u8, asked: Endpoint) -> (u8, Endpoint) {
+    match service.key {
+        ServiceKey::Address { .. } => (protocol, (asked.0, service.template_port())),
+        ServiceKey::Fwmark { fwmark, ipv6 } => (IP, (mark_as_address(fwmark, ipv6), 0)),
+    }
+}
 
 /// The mark in place of a virtual address, as the kernel lists it: `0.0.0.7`, or `0:7::`.
 fn mark_as_address(mark: u32, ipv6: bool) -> IpAddr {
@@ -78,7 +92,7 @@ fn mark_as_address(mark: u32, ipv6: bool) -> IpAddr {
 }
 
 /// The first `prefix` bits of an address; the rest is 0.
-fn masked(address: IpAddr, prefix: u8) -> IpAddr {
+pub(super) fn masked(address: IpAddr, prefix: u8) -> IpAddr {
     match address {
         IpAddr::V4(v4) => {
             let mask = u32::MAX.checked_shl(32 - u32::from(prefix.min(32))).unwrap_or(0);

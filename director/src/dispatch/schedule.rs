@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use forwarding::Headers;
+use forwarding::{Headers, Packet};
 use schedulers::Key;
 
 use super::connection::{Connection, Tuple};
@@ -11,15 +11,42 @@ use super::connections::Way;
 use super::service::{Service, Services};
 use super::signal::Signal;
 use super::verdict::{DropReason, PassReason, Stop};
-use super::{Dispatcher, SCTP, Target, UDP, ftp};
+use super::{Dispatcher, Routes, SCTP, Target, UDP, ftp, sip};
 
 impl Dispatcher {
+    /// Makes a connection for the packet: of a server that calls a client, or of a client. What is
+    /// in `Err` is final.
+    pub(super) fn begin(
+        &mut self,
+        now: Duration,
+        services: &Services,
+        routes: &mut impl Routes,
+        packet: &mut Packet<'_>,
+        headers: &Headers,
+        signal: Signal,
+    ) -> Result<Target, Stop> {
+        let frame = packet.bytes();
+        if let Some(target) = self.call_out(now, &services.callers, frame, headers, signal) {
+            return Ok(target);
+        }
+        if self.is_stray_answer(services, headers, signal) {
+            return Err(self.refuse_answer(now, routes, packet, *headers));
+        }
+        match self.schedule(now, services, frame, headers, signal) {
+            Err(Stop::Drop(reason @ (DropReason::NoServer | DropReason::NoServerReset))) => {
+                Err(self.refuse(now, packet, headers, reason))
+            }
+            scheduled => scheduled,
+        }
+    }
+
     /// Makes a connection for the packet. What is in `Err` is final, except that
     /// [`DropReason::NoServer`] and [`DropReason::NoServerReset`] are still to be told to the client.
-    pub(super) fn schedule(
+    fn schedule(
         &self,
         now: Duration,
         services: &Services,
+        frame: &[u8],
         headers: &Headers,
         signal: Signal,
     ) -> Result<Target, Stop> {
@@ -40,7 +67,11 @@ impl Dispatcher {
         if !once && self.shared.connections.is_full() {
             return Err(Stop::Drop(DropReason::TableFull));
         }
-        let connection = self.connect(now, service, headers)?;
+        let call = match service.goes_by_call() {
+            true => Some(sip::call_id(frame, headers).ok_or(Stop::Drop(DropReason::NoCallId))?),
+            false => None,
+        };
+        let connection = self.connect(now, service, headers, call)?;
         if once {
             return Ok(self.use_once(now, headers, signal, connection));
         }
@@ -55,12 +86,13 @@ impl Dispatcher {
     }
 
     /// A new connection of `service`, counted, that is still to be put into the table. Of `headers`
-    /// only the ends count.
+    /// only the ends count. `call` is the Call-ID where the service goes by it.
     pub(super) fn connect(
         &self,
         now: Duration,
         service: &Arc<Service>,
         headers: &Headers,
+        call: Option<&[u8]>,
     ) -> Result<Connection, Stop> {
         if self.shared.defence.drops_packet() {
             return Err(Stop::Drop(DropReason::DropPacket));
@@ -72,8 +104,9 @@ impl Dispatcher {
             destination: headers.destination,
             destination_port: headers.destination_port,
         };
-        let (decision, control) =
-            self.decide(service, &key, now).ok_or_else(|| ftp::without_server(service, headers))?;
+        let (decision, control) = self
+            .decide(service, &key, call, now)
+            .ok_or_else(|| ftp::without_server(service, headers))?;
         service.traffic.connection();
         decision.server.traffic.connection();
         let tuple = Tuple {

@@ -11,6 +11,7 @@ use schedulers::{Change, Expirations, Key, Scheduler, Server, TooManyServers};
 use super::TCP;
 use super::ftp::{self, FTP};
 use super::policy::Policy;
+use super::sip::Callers;
 use super::traffic::Traffic;
 use super::transmitter::Transmitter;
 use crate::control::api::{Forwarding, ServerSpec, ServiceKey, ServiceSpec};
@@ -172,6 +173,8 @@ pub struct Service {
     spec: Mutex<ServiceSpec>,
     /// `spec.one_packet`, for workers, who take no lock to ask.
     one_packet: AtomicBool,
+    /// Whether `spec.persistence` has the engine `sip`, likewise.
+    by_call: AtomicBool,
 }
 
 /// What the scheduler has decided for a new connection.
@@ -192,6 +195,7 @@ impl Service {
             policy: Policy::new(spec.extras.get_or_insert_default()),
             choice: Mutex::new(Choice { scheduler, loads: Vec::new(), members: Vec::new() }),
             one_packet: AtomicBool::new(spec.one_packet),
+            by_call: AtomicBool::new(has_engine(&spec)),
             spec: Mutex::new(spec),
         }
     }
@@ -210,6 +214,7 @@ impl Service {
     /// Replaces what was asked for; the key stays, and so do extras that are not spoken of.
     pub fn set_spec(&self, spec: ServiceSpec) {
         self.one_packet.store(spec.one_packet, Relaxed);
+        self.by_call.store(has_engine(&spec), Relaxed);
         let mut current = self.spec.lock().unwrap_or_else(PoisonError::into_inner);
         let extras = spec.extras.or(current.extras);
         self.policy.set(&extras.unwrap_or_default());
@@ -239,6 +244,21 @@ impl Service {
         self.one_packet.load(Relaxed)
     }
 
+    /// Whether its templates go by the Call-ID of SIP.
+    pub fn goes_by_call(&self) -> bool {
+        self.by_call.load(Relaxed)
+    }
+
+    /// Its virtual address and port, when it is named by them and has a port.
+    pub fn address(&self) -> Option<(IpAddr, u16)> {
+        match self.key {
+            ServiceKey::Address { address, .. } if address.port() != 0 => {
+                Some((address.ip(), address.port()))
+            }
+            _ => None,
+        }
+    }
+
     /// Its port, 0 when it serves every port.
     pub fn port(&self) -> u16 {
         match self.key {
@@ -266,6 +286,10 @@ impl Service {
     }
 }
 
+fn has_engine(spec: &ServiceSpec) -> bool {
+    spec.persistence.as_ref().is_some_and(|persistence| persistence.engine.is_some())
+}
+
 /// All services: an immutable snapshot that workers load once per breath.
 #[derive(Clone, Default)]
 pub struct Services {
@@ -273,6 +297,8 @@ pub struct Services {
     /// By mark, and whether it is of IPv6.
     by_mark: hashbrown::HashMap<(u32, bool), Arc<Service>, foldhash::quality::RandomState>,
     by_address: hashbrown::HashMap<(u8, IpAddr, u16), Arc<Service>, foldhash::quality::RandomState>,
+    /// Servers that may call clients.
+    pub(super) callers: Callers,
     /// Whether there is, or was, one on the port of FTP.
     have_ftp: bool,
     /// Protocol, address and port; filled only for those who ask.
@@ -312,6 +338,7 @@ impl Services {
 
     /// Adds or replaces a service.
     pub fn insert(&mut self, service: Arc<Service>) {
+        self.callers.add(&service);
         match service.key {
             ServiceKey::Address { protocol, address } => {
                 self.have_ftp |= address.port() == FTP;

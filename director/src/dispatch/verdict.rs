@@ -114,6 +114,7 @@ reasons! {
         ServerRemoved = "server_removed", "The connection's server has been removed; the client's packets wait for its return or the timeout, as in the kernel.";
         DropPacket = "drop_packet", "It would have opened a connection, and `drop_packet` is there to drop some of those.";
         NoConnection = "no_connection", "A NAT server's packet that belongs to no connection; with `nat_icmp_send`, ICMP port unreachable was sent.";
+        NoCallId = "no_call_id", "A datagram without a usable Call-ID for a service that goes by it (persistence engine sip).";
         TtlExceeded = "ttl_exceeded", "TTL or hop limit ran out; ICMP time exceeded was sent.";
         TooBig = "too_big", "Larger than the path's MTU and not to be fragmented; ICMP with the MTU was sent, unless the packet is ICMP itself.";
         NoRoute = "no_route", "The kernel's routing table has no way to the destination.";

@@ -5,6 +5,7 @@ use crate::control::api::{
     Forwarding, Persistence, Protocol, Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec,
     Tunnel, TunnelChecksum,
 };
+use crate::dispatch::sip;
 
 pub(super) fn refuse(error: RefusalKind, message: impl Into<String>) -> Refusal {
     Refusal { error, message: message.into() }
@@ -49,7 +50,7 @@ pub(super) fn service(spec: &ServiceSpec) -> Result<(), Refusal> {
 }
 
 fn persistence(wanted: &Persistence, is_ipv6: bool) -> Result<(), Refusal> {
-    if let Some(engine) = &wanted.engine {
+    if let Some(engine) = wanted.engine.as_ref().filter(|engine| *engine != sip::NAME) {
         return Err(refuse(
             RefusalKind::NoSuchScheduler,
             format!("there is no persistence engine '{engine}'"),

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::Table;
-use crate::control::api::{ConnectionView, Protocol, ServerView, ServiceView};
+use crate::control::api::{ConnectionView, EngineData, Protocol, ServerView, ServiceView};
 use crate::dispatch::connection::Connection;
+use crate::dispatch::sip;
 
 impl Table {
     /// All services in the order of their addition, their servers newest first.
@@ -51,10 +52,14 @@ fn connection_view(connection: &Connection, now: Duration) -> ConnectionView {
             132 => Some(Protocol::Sctp),
             _ => None,
         },
-        client: connection.tuple.client.into(),
+        client: connection.call().map_or(connection.tuple.client, |call| call.client).into(),
         virtual_address: connection.tuple.peer.into(),
         server: connection.server_endpoint.into(),
         state: connection.state_name().to_owned(),
         expires: (connection.expires - now).as_secs() as u32,
+        engine: connection.call().map(|call| EngineData {
+            name: sip::NAME.to_owned(),
+            data: String::from_utf8_lossy(&call.id).into_owned(),
+        }),
     }
 }

@@ -77,7 +77,12 @@ pub(super) fn sum_header(header: &mut [u8]) {
 
 /// Transport header and payload, with the checksum.
 pub(super) fn transport(kind: Kind, from: SocketAddr, to: SocketAddr) -> Vec<u8> {
+    let sip = match kind {
+        Kind::Sip(call) => message(call),
+        _ => String::new(),
+    };
     let (flags, length) = match kind {
+        Kind::Sip(_) => (0, sip.len()),
         Kind::Syn => (0x02, 0),
         Kind::SynAck => (0x12, 0),
         Kind::Ack => (0x10, 0),
@@ -92,7 +97,7 @@ pub(super) fn transport(kind: Kind, from: SocketAddr, to: SocketAddr) -> Vec<u8>
     let mut bytes = Vec::new();
     bytes.extend(from.port().to_be_bytes());
     bytes.extend(to.port().to_be_bytes());
-    let udp = matches!(kind, Kind::Datagram(_) | Kind::Unsummed(_));
+    let udp = matches!(kind, Kind::Datagram(_) | Kind::Unsummed(_) | Kind::Sip(_));
     if udp {
         bytes.extend((8 + length as u16).to_be_bytes());
         bytes.extend([0, 0]);
@@ -108,6 +113,7 @@ pub(super) fn transport(kind: Kind, from: SocketAddr, to: SocketAddr) -> Vec<u8>
     }
     match kind {
         Kind::Segment(segment) => bytes.extend(segment.text.bytes()),
+        Kind::Sip(_) => bytes.extend(sip.as_bytes()),
         _ => bytes.extend((0..length).map(|index| index as u8)),
     }
     if !matches!(kind, Kind::Unsummed(_)) {
@@ -120,4 +126,13 @@ pub(super) fn transport(kind: Kind, from: SocketAddr, to: SocketAddr) -> Vec<u8>
         bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
     }
     bytes
+}
+
+/// A SIP message; of call 0 it has no Call-ID.
+fn message(call: u16) -> String {
+    let call_id = match call {
+        0 => String::new(),
+        call => format!("Call-ID: {call}-a84b4c76e667@pc{call}.example.com\r\n"),
+    };
+    format!("OPTIONS sip:bob@example.com SIP/2.0\r\nVia: SIP/2.0/UDP pc33\r\n{call_id}\r\n")
 }

@@ -87,6 +87,8 @@ pub enum From {
         /// The port.
         port: u16,
     },
+    /// The server of this number, of its own accord, from the port of the service.
+    Caller(usize),
 }
 
 /// What a packet is.
@@ -110,6 +112,8 @@ pub enum Kind {
     Datagram(usize),
     /// UDP: this many bytes, and no checksum.
     Unsummed(usize),
+    /// UDP: a SIP message of the call of this number; 0 is none: it has no Call-ID.
+    Sip(u16),
     /// SCTP: these chunks.
     Sctp(Chunks),
     /// UDP: a fragment of a datagram. Those of a flow are of the same datagram.

@@ -14,6 +14,7 @@ use super::pieces;
 use super::place::{self, Who};
 use super::step::{Flow, From, Kind, Packet, Protocol};
 use crate::lab::{Host, Mac};
+use crate::topology::server_addresses;
 
 /// How long a director may take for all that it was sent. The kernel in its guest is slow when
 /// the machine is busy, and nothing depends on how long it takes.
@@ -85,17 +86,22 @@ impl World {
     /// The frame of a packet; `None` for the answer of a server that never was asked.
     fn write(&self, packet: &Packet, id: u16) -> Option<Vec<u8>> {
         let Packet { flow, from, .. } = packet;
-        let (ends, source) = match from {
+        let (ends, source) = match *from {
             From::Client => ((flow.client, flow.service), place::CLIENTS.0),
+            From::Caller(number) => {
+                let address = server_addresses(number)[usize::from(flow.client.is_ipv6())];
+                let source = SocketAddr::new(address, flow.service.port());
+                ((source, flow.client), place::server_mac(number).0)
+            }
             From::Server => {
                 let (who, address) = *self.servers.get(flow)?;
                 let Who::Server(number) = who else { return None };
                 ((address, flow.client), place::server_mac(number).0)
             }
             From::Opener { of, port } => {
-                let (who, address) = *self.servers.get(of)?;
+                let (who, address) = *self.servers.get(&of)?;
                 let Who::Server(number) = who else { return None };
-                let from = SocketAddr::new(address.ip(), *port);
+                let from = SocketAddr::new(address.ip(), port);
                 ((from, flow.client), place::server_mac(number).0)
             }
         };

@@ -103,7 +103,7 @@ impl Session<'_> {
         let Session { client, output, .. } = self;
         let Some(client) = client else { return Ok(()) };
         let listed = client.connections(|connection| {
-            let row = layout::connections::row(&connection, names);
+            let row = layout::connections::row(&connection, names, format);
             match output.write_all(row.as_bytes()) {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(error) => {

@@ -137,6 +137,7 @@ fn connection(shard: usize, number: usize) -> ConnectionView {
         server: address("10.0.0.11:80"),
         state: "ESTABLISHED".to_owned(),
         expires: 899,
+        engine: None,
     }
 }
 

@@ -219,6 +219,17 @@ impl Connections {
         (ends ^ (ends >> 32)) as u32
     }
 
+    /// A keyed hash of bytes that come from an end, wide enough to stand for both.
+    pub fn hash_of(&self, from: Endpoint, bytes: &[u8]) -> u128 {
+        let half = |number: u8| {
+            let mut state = self.hasher.build_hasher();
+            state.write_u64(hash_end(&self.hasher, number, from));
+            state.write(bytes);
+            u128::from(state.finish())
+        };
+        half(1) << 64 | half(2)
+    }
+
     /// Removes what has expired by `now` from one shard; `shard` is taken modulo [`SHARDS`].
     pub fn expire(&self, shard: usize, now: Duration) {
         lock(&self.shards[shard % SHARDS]).expire(now, |connection| self.gone(connection));

@@ -14,4 +14,5 @@ mod refusal;
 mod removal;
 mod sctp;
 mod settings;
+mod sip;
 mod tunnel_errors;

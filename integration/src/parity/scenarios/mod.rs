@@ -17,6 +17,7 @@ mod schedulers;
 mod sctp;
 mod sctp_states;
 mod settings;
+mod sip;
 mod states;
 
 use std::time::Duration;
@@ -41,6 +42,7 @@ pub fn all() -> Vec<Scenario> {
         persistence::all(),
         fwmark::all(),
         one_packet::all(),
+        sip::all(),
     ]
     .concat()
 }

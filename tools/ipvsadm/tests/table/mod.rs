@@ -125,6 +125,7 @@ impl Operations for Table {
             server: SocketAddr::new([10, 0, 0, 11].into(), 80),
             state: "ESTABLISHED".to_owned(),
             expires: 899,
+            engine: None,
         };
         let first = u16::try_from(shard).unwrap() * 1000;
         (shard < 2).then(|| (first..first + 1000).map(connection).collect())

@@ -32,8 +32,9 @@ fn connections_are_as_in_the_reference() {
             server: server.parse().unwrap(),
             state: state.to_owned(),
             expires,
+            engine: None,
         };
-        connections::row(&connection, &Names::default())
+        connections::row(&connection, &Names::default(), &Format::default())
     })
     .collect();
     let expected = lines(
