@@ -8,12 +8,12 @@ use std::time::Duration;
 use forwarding::Headers;
 use schedulers::{Change, Expirations, Key, Scheduler, Server, TooManyServers};
 
-use super::TCP;
 use super::ftp::{self, FTP};
 use super::policy::Policy;
 use super::sip::Callers;
 use super::traffic::Traffic;
 use super::transmitter::Transmitter;
+use super::{SCTP, TCP, UDP};
 use crate::control::api::{Forwarding, ServerSpec, ServiceKey, ServiceSpec};
 use crate::fwmark::Classifier;
 
@@ -353,13 +353,16 @@ impl Services {
 
     /// Notes the NAT servers of a service, for [`has_nat_server`](Services::has_nat_server).
     pub fn note_nat_servers(&mut self, service: &Service) {
-        let ServiceKey::Address { protocol, .. } = service.key else { return };
+        let protocols = match service.key {
+            ServiceKey::Address { protocol, .. } => vec![protocol.number()],
+            ServiceKey::Fwmark { .. } => vec![TCP, UDP, SCTP],
+        };
         let choice = service.choice();
         let servers = choice.members().iter().map(|member| &member.spec);
-        let nat = servers.filter(|server| server.forwarding == Forwarding::Nat);
-        let ends =
-            nat.map(|server| (protocol.number(), server.address.ip(), server.address.port()));
-        self.nat_servers.extend(ends);
+        for server in servers.filter(|server| server.forwarding == Forwarding::Nat) {
+            let (ip, port) = (server.address.ip(), server.address.port());
+            self.nat_servers.extend(protocols.iter().map(|&protocol| (protocol, ip, port)));
+        }
     }
 
     /// Whether a noted server answers from this address and port.

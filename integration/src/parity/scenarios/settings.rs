@@ -169,7 +169,7 @@ fn sloppy_sctp() -> Scenario {
     Scenario {
         name: "sloppy-sctp".to_owned(),
         title: "associations that begin with any chunk".to_owned(),
-        connections: 48,
+        connections: 52,
         steps: sloppy("sloppy_sctp", "--sctp-service", sctp, &beginnings, Kind::Sctp(Chunks::Sack)),
     }
 }
