@@ -55,7 +55,7 @@ fn a_reply_on_another_workers_port_is_translated_back() {
 fn a_connection_whose_last_packet_was_long_ago_is_gone_whichever_worker_it_came_by() {
     let mut bed = Bed::new(2);
     bed.serve(Protocol::Udp, VIP, &[REAL], Forwarding::Nat);
-    for port in 1..200 {
+    for port in 1001..1200 {
         let client = format!("198.51.100.7:{port}");
         bed.request(port % 2, &udp(at(&client), at(VIP)));
     }
