@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use forwarding::checksum::{Sum, pseudo_header};
 
+use super::chunks::Chunks;
 use super::frames;
 use super::place::ROUTERS;
 use super::step::{IcmpError, Kind, Packet, Problem, Protocol};
@@ -20,7 +21,8 @@ pub(super) fn packet(
 ) -> Vec<u8> {
     let (kind, protocol) = match packet.flow.protocol {
         Protocol::Tcp => (Kind::Data(PAYLOAD), 6),
-        _ => (Kind::Datagram(PAYLOAD), 17),
+        Protocol::Udp => (Kind::Datagram(PAYLOAD), 17),
+        Protocol::Sctp => (Kind::Sctp(Chunks::Data(PAYLOAD)), 132),
     };
     let ends = (to.ip(), from.ip());
     let past = Packet { ttl: 55, ..*packet };

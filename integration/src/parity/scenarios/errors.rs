@@ -60,7 +60,7 @@ fn errors(way: &Way) -> Scenario {
 }
 
 /// Every problem, said by the end itself and by a router, with every length of quote.
-fn from_one_end(from: From, flows: &[Flow], way: &Way) -> Vec<Packet> {
+pub(super) fn from_one_end(from: From, flows: &[Flow], way: &Way) -> Vec<Packet> {
     let header = if way.vip.is_ipv6() { 40 } else { 20 };
     let mut flows = flows.iter().cycle();
     let mut packets = Vec::new();

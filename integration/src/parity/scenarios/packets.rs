@@ -14,7 +14,7 @@ pub(super) struct Way {
     pub(super) name: &'static str,
     pub(super) option: &'static str,
     pub(super) vip: IpAddr,
-    server_is_v6: bool,
+    pub(super) server_is_v6: bool,
 }
 
 const WAYS: [Way; 16] = [

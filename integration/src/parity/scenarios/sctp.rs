@@ -1,37 +1,23 @@
 //! SCTP: the bytes of what servers and clients receive, with ports that change and ports that
 //! stay, and what the listings then say.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use super::clients::sctp;
+use super::errors::from_one_end;
+use super::packets::{Way, way};
 use crate::parity::{Chunks, Flow, From, Kind, Packet, Scenario, Step};
-use crate::topology::{VIP_V4, VIP_V6, server_addresses};
-
-/// A method as an option of `ipvsadm`, and the families outside and inside.
-struct Way {
-    name: &'static str,
-    option: &'static str,
-    vip: IpAddr,
-    server_is_v6: bool,
-}
-
-const WAYS: [Way; 6] = [
-    Way { name: "nat-v4", option: "-m", vip: VIP_V4, server_is_v6: false },
-    Way { name: "nat-v6", option: "-m", vip: VIP_V6, server_is_v6: true },
-    Way { name: "direct-v4", option: "-g", vip: VIP_V4, server_is_v6: false },
-    Way { name: "direct-v6", option: "-g", vip: VIP_V6, server_is_v6: true },
-    Way { name: "ipip-4in6", option: "-i", vip: VIP_V4, server_is_v6: true },
-    Way { name: "gue-6in4", option: GUE, vip: VIP_V6, server_is_v6: false },
-];
-
-const GUE: &str = "-i --tun-type gue --tun-port 6080 --tun-nocsum";
+use crate::topology::server_addresses;
 
 /// Clients of a scenario.
 const CLIENTS: usize = 24;
 
 /// One scenario per method.
 pub(super) fn all() -> Vec<Scenario> {
-    WAYS.iter().map(packets).collect()
+    ["nat-v4", "nat-v6", "direct-v4", "direct-v6", "ipip-4in6", "gue-6in6"]
+        .into_iter()
+        .map(|name| packets(&way(name)))
+        .collect()
 }
 
 fn packets(way: &Way) -> Scenario {
@@ -56,6 +42,7 @@ fn packets(way: &Way) -> Scenario {
         all.extend(talk(From::Server, &flows));
     }
     steps.push(Step::Send(all));
+    steps.push(Step::Send(from_one_end(From::Client, &flows, way)));
     steps.push(Step::Send(without_a_connection(at)));
     steps.push(Step::Send(endings(&flows, nat)));
     steps.push(Step::Show("-L -n -c".to_owned()));
