@@ -28,6 +28,9 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 const COMMAND_LIMIT: Duration = Duration::from_secs(30);
 const HALT_LIMIT: Duration = Duration::from_secs(10);
 
+/// Bytes of a command's input at a time, of what the console takes in a line.
+const BYTES_AT_A_TIME: usize = 2000;
+
 /// Offloads under which frames between two kernels of this machine are not what they would be on
 /// a wire.
 const OFFLOADS: [Offload; 4] = [
@@ -139,6 +142,36 @@ impl KernelHost {
             bail!("in the guest, {line}: exit code {}: {}", answer.code, answer.output.trim());
         }
         Ok(answer.output)
+    }
+
+    /// Runs a command that reads `lines`, each without quotes, from its standard input; as often as
+    /// it takes, because the console takes no long lines. Output and exit code are of all together.
+    ///
+    /// # Errors
+    /// When the guest does not answer.
+    pub fn feed(&mut self, command: &str, lines: &[String]) -> Result<Answer> {
+        let mut all = Answer { output: String::new(), code: 0 };
+        let mut part = String::new();
+        for (index, line) in lines.iter().enumerate() {
+            part.push_str(&format!(" '{line}'"));
+            if part.len() >= BYTES_AT_A_TIME || index + 1 == lines.len() {
+                let answer = self.run(&format!("printf '%s\\n' {part} | {command}"))?;
+                all.output.push_str(&answer.output);
+                all.code = all.code.max(answer.code);
+                part.clear();
+            }
+        }
+        Ok(all)
+    }
+
+    /// Runs commands of `ip`, each without the word itself.
+    ///
+    /// # Errors
+    /// When one of them fails.
+    pub fn ip(&mut self, commands: &[String]) -> Result<()> {
+        let answer = self.feed("ip -batch -", commands)?;
+        ensure!(answer.code == 0, "in the guest, ip: {}", answer.output.trim());
+        Ok(())
     }
 
     /// Adds an address ("192.0.2.1/24") to the guest's interface, usable at once.

@@ -47,9 +47,6 @@ icmp_msgs_per_sec = 1000000
 icmp_msgs_burst = 1000000
 ";
 
-/// Bytes of rules for the guest at a time: its console takes no long lines.
-const RULES_AT_A_TIME: usize = 2000;
-
 /// The two sides of a comparison.
 pub(super) struct Stage {
     // In the order in which they are to end: the lab last.
@@ -117,17 +114,7 @@ impl Stage {
 
     /// Rules to both, by `ipvsadm -R`.
     pub(super) fn restore(&mut self, rules: &[String]) -> Result<[Answer; 2]> {
-        let mut theirs = Answer { output: String::new(), code: 0 };
-        let mut part = String::new();
-        for (index, rule) in rules.iter().enumerate() {
-            part.push_str(&format!(" '{rule}'"));
-            if part.len() >= RULES_AT_A_TIME || index + 1 == rules.len() {
-                let answer = self.kernel.run(&format!("printf '%s\\n' {part} | ipvsadm -R"))?;
-                theirs.output.push_str(&answer.output);
-                theirs.code = theirs.code.max(answer.code);
-                part.clear();
-            }
-        }
+        let theirs = self.kernel.feed("ipvsadm -R", rules)?;
         self.files += 1;
         let file = self.lab.logs().join(format!("rules-{}", self.files));
         std::fs::write(&file, rules.join("\n") + "\n")?;
@@ -164,23 +151,23 @@ fn set_up_kernel(lab: &Lab, host: &Host) -> Result<KernelHost> {
     for (key, value) in SETTINGS.into_iter().chain(KERNEL_SETTINGS) {
         kernel.sysctl(key, value)?;
     }
-    for address in place::DIRECTOR {
-        kernel.add_address(address)?;
-    }
-    for vip in [VIP_V4, VIP_V6] {
-        kernel.add_address(&vip.to_string())?;
+    let device = KernelHost::INTERFACE;
+    let vips = [VIP_V4, VIP_V6].map(|vip| vip.to_string());
+    let mut commands = Vec::new();
+    for address in place::DIRECTOR.into_iter().chain(vips.iter().map(String::as_str)) {
+        let nodad = if address.contains(':') { " nodad" } else { "" };
+        commands.push(format!("address add {address} dev {device}{nodad}"));
     }
     for network in place::VIP_NETWORKS {
-        kernel.must(&format!("ip route add local {network} dev lo"))?;
+        commands.push(format!("route add local {network} dev lo"));
     }
-    let device = KernelHost::INTERFACE;
     for (address, mac) in place::neighbours() {
-        kernel
-            .must(&format!("ip neigh replace {address} lladdr {mac} dev {device} nud permanent"))?;
+        commands.push(format!("neigh replace {address} lladdr {mac} dev {device} nud permanent"));
     }
     for gateway in place::GATEWAY {
-        kernel.must(&format!("ip route add default via {gateway}"))?;
+        commands.push(format!("route add default via {gateway}"));
     }
+    kernel.ip(&commands)?;
     Ok(kernel)
 }
 

@@ -27,6 +27,10 @@ pub(crate) enum Suite {
 /// The test program that is a suite of its own.
 const PARITY: &str = "parity";
 
+/// Comparisons that run at a time: each has a lab of its own, and half of its time it waits for a
+/// kernel to start or for counters to settle.
+const SIDE_BY_SIDE: usize = 2;
+
 impl Suite {
     const ALL: [Suite; 4] = [Suite::Lint, Suite::Unit, Suite::Lab, Suite::Parity];
 
@@ -167,24 +171,25 @@ fn lab(quick: bool) -> Result<Tally> {
     build_programs()?;
     let mut programs = test_programs(&["--release", "--package", "integration", "--test", "*"])?;
     programs.retain(|(name, _)| name != PARITY);
-    as_root(&programs, quick)
+    as_root(&programs, 1, quick)
 }
 
 /// Runs the comparison with the kernel's IPVS.
 fn parity(quick: bool) -> Result<Tally> {
     packages::install(&packages::PARITY)?;
     build_programs()?;
-    as_root(&test_programs(&["--release", "--package", "integration", "--test", PARITY])?, quick)
+    let program = test_programs(&["--release", "--package", "integration", "--test", PARITY])?;
+    as_root(&program, SIDE_BY_SIDE, quick)
 }
 
-/// Runs test programs one after the other, one test at a time. `quick` runs those tests only
-/// whose names say so.
-fn as_root(programs: &[(String, PathBuf)], quick: bool) -> Result<Tally> {
+/// Runs test programs one after the other, so many tests of each at a time. `quick` runs those
+/// tests only whose names say so.
+fn as_root(programs: &[(String, PathBuf)], at_a_time: usize, quick: bool) -> Result<Tally> {
     let mut tally = Tally::default();
     for (name, program) in programs {
         eprintln!("-- {name}");
         let mut command = privilege::as_root(program, "the lab")?;
-        command.args(["--test-threads", "1"]);
+        command.args(["--test-threads", &at_a_time.to_string()]);
         if quick {
             command.arg("quick");
         }
