@@ -28,6 +28,8 @@ pub enum Fragment {
     Later {
         /// Identification, host order.
         id: u32,
+        /// Where it begins, in bytes from the beginning of the datagram's payload on; at least 8.
+        offset: u16,
     },
 }
 
@@ -82,6 +84,9 @@ pub enum Malformed {
     /// The IPv4 header checksum is wrong.
     #[error("bad IPv4 header checksum")]
     BadChecksum,
+    /// A later fragment that would be put over the transport header of the first one.
+    #[error("fragment over a transport header")]
+    Overlap,
 }
 
 impl Headers {

@@ -93,7 +93,7 @@ impl Fragments {
         now: Duration,
         read: impl FnOnce(&Datagram) -> R,
     ) -> Option<R> {
-        let Fragment::Later { id } = headers.fragment else {
+        let Fragment::Later { id, .. } = headers.fragment else {
             return None;
         };
         let memory = self.memory();

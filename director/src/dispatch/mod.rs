@@ -186,6 +186,7 @@ impl Dispatcher {
             Err(Malformed::Truncated) => return Verdict::Drop(DropReason::Truncated),
             Err(Malformed::BadHeader) => return Verdict::Drop(DropReason::BadHeader),
             Err(Malformed::BadChecksum) => return Verdict::Drop(DropReason::BadChecksum),
+            Err(Malformed::Overlap) => return Verdict::Drop(DropReason::FragmentOverlap),
         };
         match headers.protocol {
             TCP | UDP | SCTP => {}

@@ -107,6 +107,7 @@ reasons! {
         Truncated = "truncated", "A header, or the length it announces, reaches past the frame.";
         BadHeader = "bad_header", "A header field has a value that no sender may write.";
         BadChecksum = "bad_ip_checksum", "The IPv4 header checksum is wrong.";
+        FragmentOverlap = "fragment_overlap", "A later fragment begins where the first one has the transport header: put together, it would undo what was checked and rewritten.";
         NoChunk = "no_chunk", "SCTP without a chunk for a service, and no connection that it belongs to.";
         NoServer = "no_server", "The service has no server that may take a new connection; ICMP port unreachable was sent.";
         NoServerReset = "no_server_reset", "The service has no server that may take a new connection; RST was sent (`no_destination`).";

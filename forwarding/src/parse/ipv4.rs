@@ -69,6 +69,6 @@ fn fragment(flags_and_offset: u16, id: u16) -> Fragment {
     } else if flags_and_offset & ipv4::OFFSET == 0 {
         Fragment::First { id }
     } else {
-        Fragment::Later { id }
+        Fragment::Later { id, offset: (flags_and_offset & ipv4::OFFSET) * 8 }
     }
 }

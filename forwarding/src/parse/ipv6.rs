@@ -107,6 +107,6 @@ fn fragment(offset_and_flags: u16, id: u32) -> Fragment {
     } else if offset_and_flags & extension::OFFSET == 0 {
         Fragment::First { id }
     } else {
-        Fragment::Later { id }
+        Fragment::Later { id, offset: offset_and_flags & extension::OFFSET }
     }
 }

@@ -189,10 +189,30 @@ fn first_fragments_have_ports_and_later_ones_have_not() {
         assert_ne!(first.tcp_flags, 0);
         for more in [true, false] {
             let later = parse(&spec.build_fragment(40, more)).unwrap();
-            assert_eq!(later.fragment, Fragment::Later { id });
+            assert_eq!(later.fragment, Fragment::Later { id, offset: 40 });
             assert_eq!((later.source_port, later.destination_port), (0, 0));
             assert_eq!((later.protocol, later.tcp_flags), (6, 0));
             assert_eq!(later.l4, first.l4);
+        }
+    }
+}
+
+#[test]
+fn a_fragment_over_the_transport_header_is_refused() {
+    for source in ["10.0.0.1:1", "[fd00::1]:1"] {
+        for (transport, header) in
+            [(Transport::Tcp, 20), (Transport::Udp, 8), (Transport::Sctp, 12)]
+        {
+            let mut spec = Spec::new(transport, source, source);
+            spec.payload = vec![1; 100];
+            for offset in [8, 16, 24] {
+                let read = parse(&spec.build_fragment(offset, false));
+                assert_eq!(
+                    read.err(),
+                    (offset < header).then_some(Malformed::Overlap),
+                    "{transport:?} at {offset}"
+                );
+            }
         }
     }
 }

@@ -7,12 +7,24 @@ use crate::{Fragment, Headers, Malformed};
 /// asks for 8; the kernel is content with these.
 pub(crate) const PORTS: usize = 4;
 
+/// Bytes that the first fragment of a protocol has at least: a later one that begins among them
+/// would replace at the receiver what was checked and rewritten here (RFC 3128).
+fn header_len(protocol: u8) -> usize {
+    match protocol {
+        protocol::TCP => tcp::LEN,
+        protocol::UDP => udp::LEN,
+        protocol::SCTP => sctp::LEN,
+        _ => 0,
+    }
+}
+
 /// Checks the transport header and reads its ports. A later fragment has none; an unknown protocol
 /// is not looked at.
 #[inline(always)]
 pub(crate) fn read(bytes: &[u8], headers: &mut Headers) -> Result<(), Malformed> {
-    if headers.is_later_fragment() {
-        return Ok(());
+    if let Fragment::Later { offset, .. } = headers.fragment {
+        let header = header_len(headers.protocol);
+        return if usize::from(offset) < header { Err(Malformed::Overlap) } else { Ok(()) };
     }
     let packet = bytes.get(..headers.end).ok_or(Malformed::Truncated)?;
     match headers.protocol {

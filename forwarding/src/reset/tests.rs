@@ -90,7 +90,7 @@ fn nobody_is_reset_who_is_not_one_host() {
 
 #[test]
 fn of_fragments_only_a_first_one_with_an_ack_is_answered() {
-    for (flags, offset, answered) in [(0x10, 0, true), (0x02, 0, false), (0x10, 8, false)] {
+    for (flags, offset, answered) in [(0x10, 0, true), (0x02, 0, false), (0x10, 24, false)] {
         let payload = vec![7; 64];
         let spec = Spec::new(Transport::Tcp, "10.0.0.1:5", "10.0.0.2:80");
         let spec = Spec { tcp_flags: flags, payload, ..spec };

@@ -169,7 +169,11 @@ fn shapes() -> impl Strategy<Value = Vec<u8>> {
             match shape {
                 0 | 1 => frame,
                 2 => frames::Spec { vlan: None, ..spec }.build_fragment(0, true),
-                3 => frames::Spec { vlan: None, ..spec }.build_fragment(8, more),
+                3 => {
+                    let mut payload = spec.payload;
+                    payload.resize(payload.len().max(24), 7);
+                    frames::Spec { vlan: None, payload, ..spec }.build_fragment(24, more)
+                }
                 4 => icmp_error(spec.destination.ip(), spec.source.ip(), kind, cut_ip),
                 _ => {
                     let mut chunk = vec![0; 64];
