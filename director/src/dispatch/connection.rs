@@ -91,7 +91,7 @@ impl Connection {
         let port = service.port_at_server(server.load.port(), tuple.peer.1);
         Connection {
             server_endpoint: (server.load.address(), port),
-            no_output: transmitter != Transmitter::Nat,
+            no_output: !matches!(transmitter, Transmitter::Nat | Transmitter::Bypass),
             tuple,
             transmitter,
             service,
@@ -118,6 +118,15 @@ impl Connection {
             .controlled_by(Some(control.clone()));
         connection.server_endpoint = server_endpoint;
         connection.listen(now, timeouts);
+        connection
+    }
+
+    /// A connection past the servers of `service`: the unspecified address stands for one. As in the
+    /// kernel it moves through the states of connections that are seen from both sides.
+    pub fn bypassing(tuple: Tuple, service: Arc<Service>, now: Duration) -> Connection {
+        let nobody = service.nobody().clone();
+        let mut connection = Connection::new(tuple, Transmitter::Bypass, service, nobody, now);
+        connection.server_endpoint.1 = 0;
         connection
     }
 
@@ -267,8 +276,7 @@ impl Connection {
         let direction = if self.no_output { Direction::InputOnly } else { Direction::Input };
         self.advance(direction, signal, now, timeouts);
         self.packets = self.packets.saturating_add(1);
-        self.service.traffic.incoming(bytes);
-        self.server.traffic.incoming(bytes);
+        self.counted(bytes, true);
     }
 
     /// A packet from the server.
@@ -281,8 +289,11 @@ impl Connection {
         }
     }
 
-    /// A packet about the connection (an ICMP error): counted, and nothing else.
+    /// Counts a packet of the connection, or one about it (an ICMP error).
     pub fn counted(&self, bytes: usize, incoming: bool) {
+        if !self.transmitter.has_server() {
+            return;
+        }
         for traffic in [&self.service.traffic, &self.server.traffic] {
             if incoming {
                 traffic.incoming(bytes);

@@ -23,7 +23,7 @@ impl Counter {
 /// How many packets of one worker met which fate.
 #[derive(Debug, Default)]
 pub struct Verdicts {
-    transmitted: [Counter; 4],
+    transmitted: [Counter; 5],
     dropped: [Counter; DropReason::ALL.len()],
     passed: [Counter; PassReason::ALL.len()],
     /// ICMP errors sent.
@@ -53,11 +53,15 @@ impl Verdicts {
 
     /// Every counter with its name and meaning, zeros included.
     pub fn rows(&self) -> impl Iterator<Item = Row> + '_ {
-        const SENT: [(&str, &str); 4] = [
+        const SENT: [(&str, &str); 5] = [
             ("sent_nat", "Forwarded to a server by NAT."),
             ("sent_nat_reply", "A server's answer, translated back and sent to the client."),
             ("sent_tunnel", "Forwarded to a server through a tunnel."),
             ("sent_direct", "Forwarded to a server by direct routing."),
+            (
+                "sent_bypass",
+                "Forwarded to the address that the client asks for, because no server was there (`cache_bypass`).",
+            ),
         ];
         let sent = SENT
             .iter()

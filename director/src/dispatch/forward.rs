@@ -41,6 +41,7 @@ impl Target {
                 (Method::Tunnel, self.server.0, Some(encapsulation(tunnel)))
             }
             (Way::In, Transmitter::Direct) => (Method::Direct, self.server.0, None),
+            (Way::In, Transmitter::Bypass) => (Method::Bypass, self.virtual_endpoint.0, None),
             (Way::Out, Transmitter::Nat) => (Method::NatReply, self.client.0, None),
             // A server that answers through the director although it need not.
             (Way::Out, _) => return Err(PassReason::NoService),
@@ -114,7 +115,7 @@ impl Dispatcher {
             Method::Tunnel => {
                 return self.encapsulate(packet, &headers, partial, path, &onward, target);
             }
-            Method::Direct => {}
+            Method::Direct | Method::Bypass => {}
         }
         Verdict::Transmit { method, path, partial, headers }
     }
@@ -245,10 +246,10 @@ impl Dispatcher {
 }
 
 /// The address that the sender of a packet hears errors from: a router speaks with its own; on the
-/// way in the VIP is the director's own.
+/// way to a server the VIP is the director's own.
 pub(super) fn own_address(routes: &mut impl Routes, headers: &Headers, method: Method) -> IpAddr {
     match method {
-        Method::NatReply => {
+        Method::NatReply | Method::Bypass => {
             routes.path(headers.source).and_then(|back| back.source).unwrap_or(headers.source)
         }
         _ => headers.destination,

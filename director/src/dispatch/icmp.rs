@@ -84,7 +84,7 @@ impl Dispatcher {
             Method::Tunnel => {
                 return self.encapsulate(packet, &headers, None, path, &onward, &target);
             }
-            Method::Direct => {
+            Method::Direct | Method::Bypass => {
                 return Verdict::Transmit { method, path, partial: None, headers };
             }
         };

@@ -8,7 +8,8 @@
 //!   │── later fragment ── fragments.rs: the ports of the first ── not seen ──> pass up
 //!   v
 //! find the connection ── none ── schedule.rs: service? may it open one? ask the scheduler
-//!   │  (reuse.rs: does it end?)     no service: pass up    no server: refusal.rs, tell the client
+//!   │  (reuse.rs: does it end?)     no service: pass up    no server: refusal.rs, tell the client,
+//!   │                               or bypass.rs, past the servers
 //!   │                               one-packet scheduling: one_packet.rs
 //!   v
 //! advance its state, timer and counters (connection.rs, signal.rs, tcp.rs, sctp.rs)
@@ -37,11 +38,13 @@ pub mod traffic;
 pub mod transmitter;
 pub mod verdict;
 
+mod bypass;
 mod forward;
 mod icmp;
 mod one_packet;
 mod persistence;
 mod policy;
+mod real_server;
 mod refusal;
 mod reuse;
 mod schedule;

@@ -48,8 +48,10 @@ impl Dispatcher {
     pub(super) fn use_again(&self, now: Duration, headers: &Headers) -> Result<Target, Stop> {
         let course = self.shared.fragments.course(headers, now);
         let course = course.ok_or(Stop::Pass(PassReason::Fragment))?;
-        course.service.traffic.incoming(headers.ip_len());
-        course.server.traffic.incoming(headers.ip_len());
+        if course.target.transmitter.has_server() {
+            course.service.traffic.incoming(headers.ip_len());
+            course.server.traffic.incoming(headers.ip_len());
+        }
         Ok(course.target)
     }
 }

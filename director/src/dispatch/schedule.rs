@@ -33,9 +33,9 @@ impl Dispatcher {
             return Err(self.refuse_answer(now, routes, packet, *headers));
         }
         match self.schedule(now, services, frame, headers, signal) {
-            Err(Stop::Drop(reason @ (DropReason::NoServer | DropReason::NoServerReset))) => {
-                Err(self.refuse(now, packet, headers, reason))
-            }
+            Err(Stop::Drop(reason @ (DropReason::NoServer | DropReason::NoServerReset))) => self
+                .bypass(now, services, routes, headers, signal)
+                .unwrap_or_else(|| Err(self.refuse(now, packet, headers, reason))),
             scheduled => scheduled,
         }
     }
@@ -72,7 +72,19 @@ impl Dispatcher {
             false => None,
         };
         let connection = self.connect(now, service, headers, call)?;
-        if once {
+        self.enter(now, headers, signal, connection)
+    }
+
+    /// Puts a new connection into the table, with its first packet; one of one-packet scheduling is
+    /// only used.
+    pub(super) fn enter(
+        &self,
+        now: Duration,
+        headers: &Headers,
+        signal: Signal,
+        connection: Connection,
+    ) -> Result<Target, Stop> {
+        if headers.protocol == UDP && connection.service.is_one_packet() {
             return Ok(self.use_once(now, headers, signal, connection));
         }
         let timeouts = &self.shared.timeouts;

@@ -1,8 +1,8 @@
 //! A virtual service as workers see it: its scheduler, its servers, its counters.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use forwarding::Headers;
@@ -10,71 +10,13 @@ use schedulers::{Change, Expirations, Key, Scheduler, Server, TooManyServers};
 
 use super::ftp::{self, FTP};
 use super::policy::Policy;
+pub use super::real_server::RealServer;
 use super::sip::Callers;
 use super::traffic::Traffic;
 use super::transmitter::Transmitter;
 use super::{SCTP, TCP, UDP};
 use crate::control::api::{Forwarding, ServerSpec, ServiceKey, ServiceSpec};
 use crate::fwmark::Classifier;
-
-/// A real server of one service. It outlives its removal while connections refer to it, and is
-/// revived with them when it is added again.
-#[derive(Debug)]
-pub struct RealServer {
-    /// Load and limits, as schedulers see them.
-    pub load: Arc<Server>,
-    /// Counters.
-    pub traffic: Traffic,
-    available: AtomicBool,
-    templates: AtomicU32,
-}
-
-impl RealServer {
-    /// A server that may be scheduled to.
-    pub fn new(load: Arc<Server>) -> RealServer {
-        RealServer {
-            load,
-            traffic: Traffic::default(),
-            available: AtomicBool::new(true),
-            templates: AtomicU32::new(0),
-        }
-    }
-
-    /// Address and port.
-    pub fn address(&self) -> SocketAddr {
-        SocketAddr::new(self.load.address(), self.load.port())
-    }
-
-    /// Persistence templates that point here.
-    pub fn templates(&self) -> u32 {
-        self.templates.load(Relaxed)
-    }
-
-    /// A template has been made.
-    pub fn template_opened(&self) {
-        self.templates.fetch_add(1, Relaxed);
-    }
-
-    /// A template is gone.
-    pub fn template_closed(&self) {
-        self.templates.fetch_sub(1, Relaxed);
-    }
-
-    /// Whether a connection or a template refers to it.
-    pub fn has_connections(&self) -> bool {
-        self.load.connections() > 0 || self.templates() > 0
-    }
-
-    /// False once it has been removed from its service.
-    pub fn is_available(&self) -> bool {
-        self.available.load(Relaxed)
-    }
-
-    /// Says whether it belongs to its service.
-    pub fn set_available(&self, available: bool) {
-        self.available.store(available, Relaxed);
-    }
-}
 
 /// One place in a service's list.
 #[derive(Clone, Debug)]
@@ -170,6 +112,8 @@ pub struct Service {
     /// What it does beyond the kernel's.
     pub policy: Policy,
     choice: Mutex<Choice>,
+    /// What bypassing connections have in place of a server, once there has been one.
+    nobody: OnceLock<Arc<RealServer>>,
     spec: Mutex<ServiceSpec>,
     /// `spec.one_packet`, for workers, who take no lock to ask.
     one_packet: AtomicBool,
@@ -194,10 +138,29 @@ impl Service {
             traffic: Traffic::default(),
             policy: Policy::new(spec.extras.get_or_insert_default()),
             choice: Mutex::new(Choice { scheduler, loads: Vec::new(), members: Vec::new() }),
+            nobody: OnceLock::new(),
             one_packet: AtomicBool::new(spec.one_packet),
             by_call: AtomicBool::new(has_engine(&spec)),
             spec: Mutex::new(spec),
         }
+    }
+
+    /// In place of a server, for connections that bypass them all: it is in no list, and is
+    /// always there.
+    pub fn nobody(&self) -> &Arc<RealServer> {
+        self.nobody.get_or_init(|| Arc::new(RealServer::nobody(self.key.is_ipv6())))
+    }
+
+    /// The same, if connections bypass the servers or did.
+    pub fn bypassed(&self) -> Option<&Arc<RealServer>> {
+        self.nobody.get()
+    }
+
+    /// Whether a connection or a template refers to one of its servers, or bypasses them.
+    pub fn has_connections(&self) -> bool {
+        let choice = self.choice();
+        let servers = choice.members().iter().map(|member| &member.server);
+        servers.chain(self.bypassed()).any(|server| server.has_connections())
     }
 
     /// Locks scheduler and servers. A worker that panicked while it held the lock has left a

@@ -16,6 +16,15 @@ pub enum Transmitter {
     Tunnel(Tunnel),
     /// The director's own stack.
     Local,
+    /// Past all servers, to the address that the client asks for.
+    Bypass,
+}
+
+impl Transmitter {
+    /// Whether packets go to a server. Those that do not count neither there nor on the service.
+    pub fn has_server(self) -> bool {
+        !matches!(self, Transmitter::Bypass)
+    }
 }
 
 impl From<&ServerSpec> for Transmitter {

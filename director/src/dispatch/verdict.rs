@@ -73,6 +73,8 @@ pub enum Method {
     Tunnel,
     /// Client to server by direct routing.
     Direct,
+    /// Client to where it asks for, past all servers.
+    Bypass,
 }
 
 /// Names, meanings and an index for each variant: one table per enum.

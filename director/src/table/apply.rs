@@ -191,6 +191,7 @@ fn delete_service(state: &mut State, key: &ServiceKey, now: Duration) -> Result<
         let member = choice.remove(0);
         state.trash.put(&service, member, now);
     }
+    state.trash.put_bypassed(&service, now);
     state.orphaned = true;
     Ok(())
 }

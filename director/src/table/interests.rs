@@ -83,6 +83,6 @@ pub(super) fn of_server(
         (Transmitter::Tunnel(Tunnel::Ipip | Tunnel::Gre { .. }), _) => {
             vec![Interest::TunnelServer(server.ip())]
         }
-        (Transmitter::Direct | Transmitter::Local, _) => Vec::new(),
+        (Transmitter::Direct | Transmitter::Local | Transmitter::Bypass, _) => Vec::new(),
     }
 }

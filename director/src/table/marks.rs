@@ -72,9 +72,7 @@ impl State {
 
     /// Marks whose services have connections.
     pub(super) fn busy_marks(&self) -> HashSet<u32> {
-        let busy = self.services.iter().filter(|service| {
-            service.choice().members().iter().any(|member| member.server.has_connections())
-        });
+        let busy = self.services.iter().filter(|service| service.has_connections());
         let keys = busy.map(|service| service.key).chain(self.trash.busy_services());
         keys.filter_map(|key| match key {
             ServiceKey::Fwmark { fwmark, .. } => Some(fwmark),

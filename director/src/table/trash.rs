@@ -50,12 +50,30 @@ impl Trash {
     /// Keeps a server that has just been removed.
     pub(super) fn put(&mut self, service: &Arc<Service>, member: Member, now: Duration) {
         member.server.set_available(false);
+        self.keep(service, member.server, Transmitter::from(&member.spec), now);
+    }
+
+    /// Keeps what the connections that bypass the servers of a service have in place of one, now
+    /// that the service has been removed: they go on.
+    pub(super) fn put_bypassed(&mut self, service: &Arc<Service>, now: Duration) {
+        if let Some(nobody) = service.bypassed() {
+            self.keep(service, nobody.clone(), Transmitter::Bypass, now);
+        }
+    }
+
+    fn keep(
+        &mut self,
+        service: &Arc<Service>,
+        server: Arc<RealServer>,
+        transmitter: Transmitter,
+        now: Duration,
+    ) {
         self.removed.push(Removed {
             service: service.clone(),
-            transmitter: Transmitter::from(&member.spec),
+            transmitter,
             since: now,
-            busy: member.server.has_connections(),
-            server: member.server,
+            busy: server.has_connections(),
+            server,
         });
     }
 

@@ -27,6 +27,10 @@ pub(super) const ROUTERS: [IpAddr; 2] = [
 /// Networks full of virtual addresses, for what is decided by destination.
 pub(super) const VIP_NETWORKS: [&str; 2] = ["203.0.113.0/24", "2001:db8:5::/64"];
 
+/// Packets whose mark has this bit are the director's whoever they are addressed to, as those of a
+/// transparent cache are. Ours needs no such rule.
+pub(super) const TRANSPARENT: u32 = 1024;
+
 /// The MAC address of all clients: their router's.
 pub(super) const CLIENTS: Mac = Mac([2, 0, 0, 0, 0, 0xc1]);
 

@@ -161,6 +161,9 @@ fn set_up_kernel(lab: &Lab, host: &Host) -> Result<KernelHost> {
     for network in place::VIP_NETWORKS {
         commands.push(format!("route add local {network} dev lo"));
     }
+    for any in ["0.0.0.0/0", "::/0"] {
+        commands.push(format!("route add local {any} dev lo table 100"));
+    }
     for (address, mac) in place::neighbours() {
         commands.push(format!("neigh replace {address} lladdr {mac} dev {device} nud permanent"));
     }
@@ -168,6 +171,10 @@ fn set_up_kernel(lab: &Lab, host: &Host) -> Result<KernelHost> {
         commands.push(format!("route add default via {gateway}"));
     }
     kernel.ip(&commands)?;
+    // A batch takes rules of one family only.
+    let mark = place::TRANSPARENT;
+    let rule = format!("rule add fwmark {mark}/{mark} lookup 100");
+    kernel.must(&format!("ip {rule} && ip -6 {rule}"))?;
     Ok(kernel)
 }
 

@@ -21,10 +21,15 @@ pub(super) const RST: u8 = 0x04;
 
 pub(super) struct OneLink {
     pub(super) mtu: u32,
+    /// An address of the director's: there is no path to it.
+    pub(super) own: Option<IpAddr>,
 }
 
 impl Routes for OneLink {
     fn path(&mut self, destination: IpAddr) -> Option<Path> {
+        if self.own == Some(destination) {
+            return None;
+        }
         let source = if destination.is_ipv4() { "10.77.0.1" } else { "fd77::1" };
         let source = Some(source.parse().unwrap());
         Some(Path { interface: 2, next_hop: destination, source, mtu: self.mtu })
@@ -80,7 +85,7 @@ impl Bed {
         let table = Table::new(shared.clone(), Box::new(|_| false), 7);
         Bed {
             table,
-            routes: OneLink { mtu: 1500 },
+            routes: OneLink { mtu: 1500, own: None },
             now: Duration::from_secs(1),
             dispatcher: Dispatcher::new(shared, 1),
         }

@@ -1,6 +1,7 @@
 //! The pipeline in virtual time: clients, director and servers are stepped without a clock.
 
 mod bed;
+mod bypass;
 mod extras;
 mod failure;
 mod forwarding_methods;

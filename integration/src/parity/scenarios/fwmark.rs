@@ -19,14 +19,20 @@ pub(super) fn all() -> Vec<Scenario> {
     scheduled.chain([persistence(), rules()]).collect()
 }
 
-fn marks(rules: &[&str]) -> Step {
+pub(super) fn marks(rules: &[&str]) -> Step {
     let read = |json: &&str| serde_json::from_str::<Rule>(json).expect("a rule of a scenario");
     Step::Marks(rules.iter().map(read).collect())
 }
 
 /// A service by mark, `name` being `-f MARK` or `-f MARK -6`, with servers 1, 2, ... of these
 /// weights. `port` is theirs, 0 for none.
-fn service(name: &str, options: &str, method: &str, port: u16, weights: &[i32]) -> Vec<String> {
+pub(super) fn service(
+    name: &str,
+    options: &str,
+    method: &str,
+    port: u16,
+    weights: &[i32],
+) -> Vec<String> {
     let any: IpAddr = if name.ends_with("-6") { VIP_V6 } else { VIP_V4 };
     let mut rules = vec![format!("-A {name} {options}")];
     for (number, weight) in (1..).zip(weights) {

@@ -1,5 +1,6 @@
 //! The scenarios that are compared, by name.
 
+mod cache_bypass;
 mod clients;
 mod errors;
 mod fragments;
@@ -41,6 +42,7 @@ pub fn all() -> Vec<Scenario> {
         icmp_settings::all(),
         persistence::all(),
         fwmark::all(),
+        cache_bypass::all(),
         one_packet::all(),
         sip::all(),
     ]
