@@ -140,46 +140,46 @@ use SctpState::{
 };
 
 /// Rows: [`Event`] within direction. Columns: the state before.
-#[rustfmt::skip]
 const NEXT: [[[SctpState; 14]; 10]; 3] = [
-    // INPUT       NO  I1  IN  CS  CR  CW  CO  CE  ES  SS  SR  SA  RJ  CL
+    // INPUT
+    //   NO  I1  IN  CS  CR  CW  CO  CE  ES  SS  SR  SA  RJ  CL
     [
-/*d  */     [ES, I1, IN, CS, CR, CW, CO, CE, ES, SS, SR, SA, RJ, CL],
-/*i  */     [I1, IN, IN, CS, CR, CW, CO, CE, ES, SS, SR, SA, IN, IN],
-/*i_a*/     [CW, CW, CW, CS, CR, CO, CO, CE, ES, SS, SR, SA, RJ, CL],
-/*c_e*/     [CR, IN, IN, CR, CR, CW, CO, CE, ES, SS, SR, SA, RJ, CL],
-/*c_a*/     [ES, I1, IN, CS, CR, CW, CO, ES, ES, SS, SR, SA, RJ, CL],
-/*s  */     [SR, I1, IN, CS, CR, CW, CO, CE, SR, SS, SR, SA, RJ, CL],
-/*s_a*/     [CL, IN, IN, CS, CR, CW, CO, CE, ES, CL, SR, CL, RJ, CL],
-/*s_c*/     [CL, CL, CL, CS, CR, CW, CO, CE, ES, SS, SR, CL, RJ, CL],
-/*err*/     [CL, I1, IN, CS, CR, CW, CO, CL, ES, SS, SR, SA, RJ, CL],
-/*ab */     [CL, CL, CL, CL, CL, RJ, CL, CL, CL, CL, CL, CL, CL, CL],
+        [ES, I1, IN, CS, CR, CW, CO, CE, ES, SS, SR, SA, RJ, CL], // DATA
+        [I1, IN, IN, CS, CR, CW, CO, CE, ES, SS, SR, SA, IN, IN], // INIT
+        [CW, CW, CW, CS, CR, CO, CO, CE, ES, SS, SR, SA, RJ, CL], // INIT ACK
+        [CR, IN, IN, CR, CR, CW, CO, CE, ES, SS, SR, SA, RJ, CL], // COOKIE ECHO
+        [ES, I1, IN, CS, CR, CW, CO, ES, ES, SS, SR, SA, RJ, CL], // COOKIE ACK
+        [SR, I1, IN, CS, CR, CW, CO, CE, SR, SS, SR, SA, RJ, CL], // SHUTDOWN
+        [CL, IN, IN, CS, CR, CW, CO, CE, ES, CL, SR, CL, RJ, CL], // SHUTDOWN ACK
+        [CL, CL, CL, CS, CR, CW, CO, CE, ES, SS, SR, CL, RJ, CL], // SHUTDOWN COMPLETE
+        [CL, I1, IN, CS, CR, CW, CO, CL, ES, SS, SR, SA, RJ, CL], // ERROR
+        [CL, CL, CL, CL, CL, RJ, CL, CL, CL, CL, CL, CL, CL, CL], // ABORT
     ],
     // OUTPUT
     [
-/*d  */     [ES, I1, IN, CS, CR, CW, CO, CE, ES, SS, SR, SA, RJ, CL],
-/*i  */     [CW, CW, CW, CW, CW, CW, CW, CW, ES, CW, CW, CW, CW, CW],
-/*i_a*/     [CS, CS, CS, CS, CR, CW, CO, CE, ES, SS, SR, SA, RJ, CL],
-/*c_e*/     [CE, CE, CE, CE, CE, CE, CE, CE, ES, SS, SR, SA, RJ, CL],
-/*c_a*/     [ES, ES, ES, ES, ES, ES, ES, ES, ES, SS, SR, SA, RJ, CL],
-/*s  */     [SS, SS, SS, SS, SS, SS, SS, SS, SS, SS, SR, SA, RJ, CL],
-/*s_a*/     [SA, SA, SA, SA, SA, CW, CO, CE, ES, SA, SA, SA, RJ, CL],
-/*s_c*/     [CL, I1, IN, CS, CR, CW, CO, CE, ES, SS, SR, SA, RJ, CL],
-/*err*/     [CL, CL, CL, CL, CL, CW, CO, CE, ES, SS, SR, SA, RJ, CL],
-/*ab */     [CL, RJ, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL],
+        [ES, I1, IN, CS, CR, CW, CO, CE, ES, SS, SR, SA, RJ, CL], // DATA
+        [CW, CW, CW, CW, CW, CW, CW, CW, ES, CW, CW, CW, CW, CW], // INIT
+        [CS, CS, CS, CS, CR, CW, CO, CE, ES, SS, SR, SA, RJ, CL], // INIT ACK
+        [CE, CE, CE, CE, CE, CE, CE, CE, ES, SS, SR, SA, RJ, CL], // COOKIE ECHO
+        [ES, ES, ES, ES, ES, ES, ES, ES, ES, SS, SR, SA, RJ, CL], // COOKIE ACK
+        [SS, SS, SS, SS, SS, SS, SS, SS, SS, SS, SR, SA, RJ, CL], // SHUTDOWN
+        [SA, SA, SA, SA, SA, CW, CO, CE, ES, SA, SA, SA, RJ, CL], // SHUTDOWN ACK
+        [CL, I1, IN, CS, CR, CW, CO, CE, ES, SS, SR, SA, RJ, CL], // SHUTDOWN COMPLETE
+        [CL, CL, CL, CL, CL, CW, CO, CE, ES, SS, SR, SA, RJ, CL], // ERROR
+        [CL, RJ, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL], // ABORT
     ],
     // INPUT_ONLY
     [
-/*d  */     [ES, I1, IN, CS, CR, ES, CO, CE, ES, SS, SR, SA, RJ, CL],
-/*i  */     [I1, IN, IN, IN, IN, IN, CO, CE, ES, SS, SR, SA, IN, IN],
-/*i_a*/     [CE, CE, CE, CE, CE, CE, CO, CE, ES, SS, SR, SA, RJ, CL],
-/*c_e*/     [ES, ES, ES, ES, ES, ES, CO, CE, ES, SS, SR, SA, RJ, CL],
-/*c_a*/     [ES, I1, IN, ES, ES, CW, ES, ES, ES, SS, SR, SA, RJ, CL],
-/*s  */     [SR, I1, IN, CS, CR, CW, CO, CE, SR, SS, SR, SA, RJ, CL],
-/*s_a*/     [CL, IN, IN, CS, CR, CW, CO, CE, CL, CL, SR, CL, RJ, CL],
-/*s_c*/     [CL, CL, CL, CL, CL, CW, CO, CE, ES, SS, CL, CL, RJ, CL],
-/*err*/     [CL, I1, IN, CS, CR, CW, CO, CE, ES, SS, SR, SA, RJ, CL],
-/*ab */     [CL, CL, CL, CL, CL, RJ, CL, CL, CL, CL, CL, CL, CL, CL],
+        [ES, I1, IN, CS, CR, ES, CO, CE, ES, SS, SR, SA, RJ, CL], // DATA
+        [I1, IN, IN, IN, IN, IN, CO, CE, ES, SS, SR, SA, IN, IN], // INIT
+        [CE, CE, CE, CE, CE, CE, CO, CE, ES, SS, SR, SA, RJ, CL], // INIT ACK
+        [ES, ES, ES, ES, ES, ES, CO, CE, ES, SS, SR, SA, RJ, CL], // COOKIE ECHO
+        [ES, I1, IN, ES, ES, CW, ES, ES, ES, SS, SR, SA, RJ, CL], // COOKIE ACK
+        [SR, I1, IN, CS, CR, CW, CO, CE, SR, SS, SR, SA, RJ, CL], // SHUTDOWN
+        [CL, IN, IN, CS, CR, CW, CO, CE, CL, CL, SR, CL, RJ, CL], // SHUTDOWN ACK
+        [CL, CL, CL, CL, CL, CW, CO, CE, ES, SS, CL, CL, RJ, CL], // SHUTDOWN COMPLETE
+        [CL, I1, IN, CS, CR, CW, CO, CE, ES, SS, SR, SA, RJ, CL], // ERROR
+        [CL, CL, CL, CL, CL, RJ, CL, CL, CL, CL, CL, CL, CL, CL], // ABORT
     ],
 ];
 

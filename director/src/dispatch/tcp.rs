@@ -47,54 +47,54 @@ use State::{
 /// Rows: event (syn, fin, ack, rst) within direction. Columns: the state before.
 type Table = [[[State; 11]; 4]; 3];
 
-#[rustfmt::skip]
 const USUAL: Table = [
-    // INPUT  NO  ES  SS  SR  FW  TW  CL  CW  LA  LI  SA
+    // INPUT
+    //   NO  ES  SS  SR  FW  TW  CL  CW  LA  LI  SA
     [
-/*syn*/     [SR, ES, ES, SR, SR, SR, SR, SR, SR, SR, SR],
-/*fin*/     [CL, CW, SS, TW, TW, TW, CL, CW, LA, LI, TW],
-/*ack*/     [ES, ES, SS, ES, FW, TW, CL, CW, CL, LI, ES],
-/*rst*/     [CL, CL, CL, SR, CL, CL, CL, CL, LA, LI, SR],
+        [SR, ES, ES, SR, SR, SR, SR, SR, SR, SR, SR], // SYN
+        [CL, CW, SS, TW, TW, TW, CL, CW, LA, LI, TW], // FIN
+        [ES, ES, SS, ES, FW, TW, CL, CW, CL, LI, ES], // ACK
+        [CL, CL, CL, SR, CL, CL, CL, CL, LA, LI, SR], // RST
     ],
     // OUTPUT
     [
-/*syn*/     [SS, ES, SS, SR, SS, SS, SS, SS, SS, LI, SR],
-/*fin*/     [TW, FW, SS, TW, FW, TW, CL, TW, LA, LI, TW],
-/*ack*/     [ES, ES, SS, ES, FW, TW, CL, CW, LA, ES, ES],
-/*rst*/     [CL, CL, SS, CL, CL, TW, CL, CL, CL, CL, CL],
+        [SS, ES, SS, SR, SS, SS, SS, SS, SS, LI, SR], // SYN
+        [TW, FW, SS, TW, FW, TW, CL, TW, LA, LI, TW], // FIN
+        [ES, ES, SS, ES, FW, TW, CL, CW, LA, ES, ES], // ACK
+        [CL, CL, SS, CL, CL, TW, CL, CL, CL, CL, CL], // RST
     ],
     // INPUT_ONLY
     [
-/*syn*/     [SR, ES, ES, SR, SR, SR, SR, SR, SR, SR, SR],
-/*fin*/     [CL, FW, SS, TW, FW, TW, CL, CW, LA, LI, TW],
-/*ack*/     [ES, ES, SS, ES, FW, TW, CL, CW, CL, LI, ES],
-/*rst*/     [CL, CL, CL, SR, CL, CL, CL, CL, LA, LI, CL],
+        [SR, ES, ES, SR, SR, SR, SR, SR, SR, SR, SR], // SYN
+        [CL, FW, SS, TW, FW, TW, CL, CW, LA, LI, TW], // FIN
+        [ES, ES, SS, ES, FW, TW, CL, CW, CL, LI, ES], // ACK
+        [CL, CL, CL, SR, CL, CL, CL, CL, LA, LI, CL], // RST
     ],
 ];
 
 /// The table of `secure_tcp`: half-open connections stay apart from established ones.
-#[rustfmt::skip]
 const SECURE: Table = [
-    // INPUT  NO  ES  SS  SR  FW  TW  CL  CW  LA  LI  SA
+    // INPUT
+    //   NO  ES  SS  SR  FW  TW  CL  CW  LA  LI  SA
     [
-/*syn*/     [SR, ES, ES, SR, SR, SR, SR, SR, SR, SR, SA],
-/*fin*/     [CL, CW, SS, TW, TW, TW, CL, CW, LA, LI, SA],
-/*ack*/     [ES, ES, SS, SR, FW, TW, CL, CW, CL, LI, SA],
-/*rst*/     [CL, CL, CL, SR, CL, CL, CL, CL, LA, LI, CL],
+        [SR, ES, ES, SR, SR, SR, SR, SR, SR, SR, SA], // SYN
+        [CL, CW, SS, TW, TW, TW, CL, CW, LA, LI, SA], // FIN
+        [ES, ES, SS, SR, FW, TW, CL, CW, CL, LI, SA], // ACK
+        [CL, CL, CL, SR, CL, CL, CL, CL, LA, LI, CL], // RST
     ],
     // OUTPUT
     [
-/*syn*/     [SS, ES, SS, SA, SS, SS, SS, SS, SS, LI, SA],
-/*fin*/     [TW, FW, SS, TW, FW, TW, CL, TW, LA, LI, TW],
-/*ack*/     [ES, ES, SS, ES, FW, TW, CL, CW, LA, ES, ES],
-/*rst*/     [CL, CL, SS, CL, CL, TW, CL, CL, CL, CL, CL],
+        [SS, ES, SS, SA, SS, SS, SS, SS, SS, LI, SA], // SYN
+        [TW, FW, SS, TW, FW, TW, CL, TW, LA, LI, TW], // FIN
+        [ES, ES, SS, ES, FW, TW, CL, CW, LA, ES, ES], // ACK
+        [CL, CL, SS, CL, CL, TW, CL, CL, CL, CL, CL], // RST
     ],
     // INPUT_ONLY
     [
-/*syn*/     [SA, ES, ES, SR, SA, SA, SA, SA, SA, SA, SA],
-/*fin*/     [CL, FW, SS, TW, FW, TW, CL, CW, LA, LI, TW],
-/*ack*/     [ES, ES, SS, ES, FW, TW, CL, CW, CL, LI, ES],
-/*rst*/     [CL, CL, CL, SR, CL, CL, CL, CL, LA, LI, CL],
+        [SA, ES, ES, SR, SA, SA, SA, SA, SA, SA, SA], // SYN
+        [CL, FW, SS, TW, FW, TW, CL, CW, LA, LI, TW], // FIN
+        [ES, ES, SS, ES, FW, TW, CL, CW, CL, LI, ES], // ACK
+        [CL, CL, CL, SR, CL, CL, CL, CL, LA, LI, CL], // RST
     ],
 ];
 
