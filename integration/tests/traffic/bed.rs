@@ -16,6 +16,10 @@ use netio::ethtool::Offload;
 
 use crate::LAB_BINARY;
 
+/// One packet in so many may be lost to a ring that ran over: with clients, servers and the director
+/// on one busy machine the worker is sometimes given no time for as long as its ring lasts.
+const STARVED: u64 = 1000;
+
 /// Both families with their VIP; the index is the one of `server_addresses`.
 pub(crate) const FAMILIES: [(&str, IpAddr); 2] = [("IPv4", VIP_V4), ("IPv6", VIP_V6)];
 
@@ -147,10 +151,19 @@ impl Bed {
                 show(&status)
             );
         }
-        let rings_kept_up =
-            status.ports.iter().all(|port| port.receive_dropped == 0 && port.transmit_dropped == 0);
-        ensure!(rings_kept_up, "{title}: a ring was full\n{}", show(&status));
+        let dropped: u64 =
+            status.ports.iter().map(|port| port.receive_dropped + port.transmit_dropped).sum();
+        ensure!(
+            dropped <= packets(&status) / STARVED,
+            "{title}: rings were full\n{}",
+            show(&status)
+        );
         Ok(())
+    }
+
+    /// Packets that may have been lost although the director is right: see [`STARVED`].
+    pub(crate) fn may_be_lost(&self) -> Result<u64> {
+        Ok(packets(&self.director.status()?) / STARVED)
     }
 
     /// Sums of counters of the kernel's TCP (`nstat` shows them) over client and servers, zeroes
@@ -192,6 +205,11 @@ fn no_super_frames(topology: &Topology) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Packets that all ports have received.
+fn packets(status: &Status) -> u64 {
+    status.ports.iter().map(|port| port.received).sum()
 }
 
 fn show(status: &Status) -> String {
