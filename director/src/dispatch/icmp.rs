@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use forwarding::icmp::{self, Translation};
-use forwarding::{Fragment, Headers, Packet};
+use forwarding::{Headers, Packet};
 
 use super::connection::Connection;
 use super::connections::Way;
@@ -106,8 +106,7 @@ impl Dispatcher {
         bytes: usize,
     ) -> Result<Target, Stop> {
         let pass = Stop::Pass(PassReason::Icmp);
-        let is_later = matches!(quote.fragment, Fragment::Later { .. });
-        if is_later || !self.shared.settings.is_on(Setting::ScheduleIcmp) {
+        if !self.shared.settings.is_on(Setting::ScheduleIcmp) {
             return Err(pass);
         }
         let service = services.find(quote.protocol, quote.source, quote.source_port).ok_or(pass)?;

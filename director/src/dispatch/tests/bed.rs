@@ -260,6 +260,19 @@ pub(super) fn tcp(
     frame
 }
 
+/// The ICMP error of a router (203.0.113.1, MTU 1300) about a segment of `vip` to `client`, over IPv4.
+pub(super) fn too_big(client: &str, vip: &str) -> Vec<u8> {
+    let quoted = tcp(at(vip), at(client), ACK, &[0; 100]);
+    let IpAddr::V4(to) = at(vip).ip() else { unreachable!("{vip} is IPv6") };
+    let mut frame = Vec::new();
+    PacketBuilder::ethernet2([2; 6], [4; 6])
+        .ipv4([203, 0, 113, 1], to.octets(), 60)
+        .icmpv4_raw(3, 4, [0, 0, 0x05, 0x14])
+        .write(&mut frame, &quoted[14..])
+        .unwrap();
+    frame
+}
+
 pub(super) fn udp(source: SocketAddr, destination: SocketAddr, payload: &[u8]) -> Vec<u8> {
     let builder = network(source, destination).udp(source.port(), destination.port());
     let mut frame = Vec::new();

@@ -115,13 +115,7 @@ fn icmp_about_an_answer_reaches_the_server_in_its_own_terms() {
     bed.establish(CLIENT, VIP);
     // A router on the client's side: the server's packet, as the client would have seen it, is
     // too big.
-    let quoted = tcp(at(VIP), at(CLIENT), ACK, &[0; 100]);
-    let mut frame = Vec::new();
-    PacketBuilder::ethernet2([2; 6], [4; 6])
-        .ipv4([203, 0, 113, 1], [192, 0, 2, 10], 60)
-        .icmpv4_raw(3, 4, [0, 0, 0x05, 0x14])
-        .write(&mut frame, &quoted[14..])
-        .unwrap();
+    let frame = too_big(CLIENT, VIP);
     let out = bed.handle(&frame);
     assert!(out.is_sent(), "{:?}", out.verdict);
     assert_eq!(out.frame[26..30], [203, 0, 113, 1], "the router still speaks");

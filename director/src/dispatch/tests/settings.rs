@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use etherparse::PacketBuilder;
-
 use super::bed::*;
 use crate::control::api::{Forwarding, Persistence, Protocol, ServerSpec};
 use crate::control::operations::Command;
@@ -36,6 +34,20 @@ fn is_answered(out: &Out, expected: DropReason) -> bool {
 fn state(bed: &Bed) -> String {
     let mut shards = (0..).map_while(|shard| bed.table.connection_views(shard, bed.now));
     shards.find_map(|views| views.first().map(|view| view.state.clone())).expect("a connection")
+}
+
+/// A persistent service with two servers.
+fn two_servers_of_a_persistent_service() -> Bed {
+    let bed = Bed::new();
+    let service_key = key(Protocol::Tcp, VIP);
+    let mut persistent = service(service_key, "rr");
+    persistent.persistence = Some(Persistence { timeout: 300, prefix: 32, engine: None });
+    bed.apply(Command::AddService { service: persistent });
+    for address in [ONE, TWO] {
+        let server = server(address, Forwarding::Nat);
+        bed.apply(Command::AddServer { service: service_key, server });
+    }
+    bed
 }
 
 #[test]
@@ -93,17 +105,8 @@ fn packets_of_a_removed_server_are_scheduled_if_they_may_be() {
 
 #[test]
 fn connections_and_templates_end_with_their_server() {
-    let mut bed = Bed::new();
+    let mut bed = two_servers_of_a_persistent_service();
     let service_key = key(Protocol::Tcp, VIP);
-    let mut persistent = service(service_key, "rr");
-    persistent.persistence = Some(Persistence { timeout: 300, prefix: 32, engine: None });
-    bed.apply(Command::AddService { service: persistent });
-    for address in [ONE, TWO] {
-        bed.apply(Command::AddServer {
-            service: service_key,
-            server: server(address, Forwarding::Nat),
-        });
-    }
     set(&bed, "expire_nodest_conn", 1);
     let first = bed.establish(CLIENT, VIP);
     let _ = bed.establish("198.51.100.8:4000", VIP);
@@ -115,17 +118,8 @@ fn connections_and_templates_end_with_their_server() {
 
 #[test]
 fn a_template_lets_go_of_a_quiesced_server() {
-    let mut bed = Bed::new();
+    let mut bed = two_servers_of_a_persistent_service();
     let service_key = key(Protocol::Tcp, VIP);
-    let mut persistent = service(service_key, "rr");
-    persistent.persistence = Some(Persistence { timeout: 300, prefix: 32, engine: None });
-    bed.apply(Command::AddService { service: persistent });
-    for address in [ONE, TWO] {
-        bed.apply(Command::AddServer {
-            service: service_key,
-            server: server(address, Forwarding::Nat),
-        });
-    }
     let first = bed.tcp("198.51.100.7:4000", VIP, SYN).destination();
     let server = quiesced(&first.to_string());
     bed.apply(Command::EditServer { service: service_key, server });
@@ -179,13 +173,7 @@ fn without_path_mtu_discovery_a_tunnel_takes_everything_and_asks_nobody() {
 #[test]
 fn an_error_about_an_unknown_connection_of_a_service_reaches_a_server() {
     let mut bed = two_servers(Protocol::Tcp);
-    let quoted = tcp(at(VIP), at(CLIENT), ACK, &[0; 100]);
-    let mut frame = Vec::new();
-    PacketBuilder::ethernet2([2; 6], [4; 6])
-        .ipv4([203, 0, 113, 1], [192, 0, 2, 10], 60)
-        .icmpv4_raw(3, 4, [0, 0, 0x05, 0x14])
-        .write(&mut frame, &quoted[14..])
-        .unwrap();
+    let frame = too_big(CLIENT, VIP);
     assert_eq!(bed.handle(&frame).verdict, Verdict::Pass(PassReason::Icmp));
     set(&bed, "schedule_icmp", 1);
     let out = bed.handle(&frame);
