@@ -143,13 +143,20 @@ impl Scene {
         let (port, scheduler, _, persistent, servers) = SERVICES[place];
         let prefix = if vip.is_ipv4() { 24 } else { 64 };
         let key = ServiceKey::Address { protocol, address: SocketAddr::new(vip, port) };
+        // Where there are no servers, clients hear of it in both ways from the first packet on.
+        let no_destination = match servers.is_empty() && protocol == Protocol::Tcp && vip.is_ipv6()
+        {
+            true => NoDestination::Rst,
+            false => NoDestination::Icmp,
+        };
+        let gone_server = if port == 81 { GoneServer::Rst } else { GoneServer::Drop };
         let service = ServiceSpec {
             key,
             scheduler: scheduler.to_owned(),
             flags: 0,
             persistence: persistent.then_some(Persistence { timeout: 40, prefix, engine: None }),
             one_packet: protocol == Protocol::Udp && port == ONE_PACKET,
-            extras: None,
+            extras: Some(Extras { no_destination, gone_server, ..Extras::default() }),
         };
         self.change(Command::AddService { service });
         for &server in servers {
