@@ -15,6 +15,7 @@ use super::connection::{Connection, Tuple};
 use super::service::Services;
 use super::settings::Setting;
 use super::signal::Signal;
+use super::transmitter::Transmitter;
 use super::verdict::Stop;
 use super::{Dispatcher, Routes, Target};
 use crate::control::api::ServiceKey;
@@ -38,13 +39,15 @@ impl Dispatcher {
         if !is_marked || !leads_on(headers.destination, routes) {
             return None;
         }
+        let nobody = service.nobody();
+        let binding = self.shared.connections.bind(service, nobody, Transmitter::Bypass, now);
         let tuple = Tuple {
             protocol: headers.protocol,
             template: false,
             client: (headers.source, headers.source_port),
             peer: (headers.destination, headers.destination_port),
         };
-        Some(self.enter(now, headers, signal, Connection::bypassing(tuple, service.clone(), now)))
+        Some(self.enter(now, headers, signal, Connection::bypassing(tuple, binding, now)))
     }
 }
 

@@ -139,7 +139,7 @@ fn can_be_spared(
         State::SynRecv | State::SynAck => true,
         State::Sctp(SctpState::Init1 | SctpState::Init) => true,
         state @ (State::Established | State::Udp | State::Sctp(SctpState::Established)) => {
-            let timeout = connection.service.policy.timeout(state, timeouts);
+            let timeout = connection.service().policy.timeout(state, timeouts);
             let idle = (now + timeout).saturating_sub(connection.expires);
             idle >= LEAST_IDLE && is_its_turn(connection.packets().into(), to_go)
         }

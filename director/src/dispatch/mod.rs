@@ -240,8 +240,8 @@ impl Dispatcher {
                     if is_over || reuse::ends(connection, signal.opens(), settings) {
                         return Err((Lost::Over, connection.tuple));
                     }
-                    if !connection.server.is_available() {
-                        let policy = &connection.service.policy;
+                    if !connection.server().is_available() {
+                        let policy = &connection.service().policy;
                         let lost = policy.when_gone(signal.may_be_scheduled(settings));
                         return Err((lost, connection.tuple));
                     }
@@ -283,7 +283,7 @@ impl Target {
     fn of(way: Way, connection: &Connection) -> Target {
         Target {
             way,
-            transmitter: connection.transmitter,
+            transmitter: connection.transmitter(),
             client: connection.tuple.client,
             virtual_endpoint: connection.tuple.peer,
             server: connection.server_endpoint,
@@ -295,7 +295,7 @@ impl Target {
     /// The same for a packet that may announce the largest segment its sender takes.
     fn announcing(mut self, headers: &Headers, connection: &Connection) -> Target {
         if tcp::opens(headers.tcp_flags) {
-            self.mss = connection.service.policy.mss_limit();
+            self.mss = connection.service().policy.mss_limit();
         }
         self
     }

@@ -12,8 +12,7 @@ use std::time::Duration;
 use forwarding::Headers;
 
 use super::connection::Connection;
-use super::connections::Way;
-use super::service::{RealServer, Service};
+use super::connections::{Binding, Way};
 use super::signal::Signal;
 use super::verdict::{PassReason, Stop};
 use super::{Dispatcher, Target};
@@ -21,8 +20,7 @@ use super::{Dispatcher, Target};
 /// Where a datagram went whose fragments are still to come.
 pub(super) struct Course {
     target: Target,
-    service: Arc<Service>,
-    server: Arc<RealServer>,
+    binding: Arc<Binding>,
 }
 
 impl Dispatcher {
@@ -37,8 +35,8 @@ impl Dispatcher {
         connection.incoming(signal, headers.ip_len(), now, &self.shared.timeouts);
         let target = Target::of(Way::In, &connection);
         if headers.is_first_fragment() {
-            let (service, server) = (connection.service.clone(), connection.server.clone());
-            self.shared.fragments.chart(headers, Arc::new(Course { target, service, server }));
+            let binding = connection.binding.clone();
+            self.shared.fragments.chart(headers, Arc::new(Course { target, binding }));
         }
         target
     }
@@ -48,10 +46,7 @@ impl Dispatcher {
     pub(super) fn use_again(&self, now: Duration, headers: &Headers) -> Result<Target, Stop> {
         let course = self.shared.fragments.course(headers, now);
         let course = course.ok_or(Stop::Pass(PassReason::Fragment))?;
-        if course.target.transmitter.has_server() {
-            course.service.traffic.incoming(headers.ip_len());
-            course.server.traffic.incoming(headers.ip_len());
-        }
+        course.binding.counted(headers.ip_len(), true);
         Ok(course.target)
     }
 }

@@ -43,7 +43,7 @@ impl Dispatcher {
             None => Tuple { protocol, template: true, client, peer },
         };
         let renew = |template: &mut Connection| {
-            let server = &template.server;
+            let server = template.server();
             let leaves_quiesced = service.policy.leaves_quiesced()
                 || self.shared.settings.is_on(Setting::ExpireQuiescentTemplate);
             let is_left = leaves_quiesced && server.load.weight() == 0;
@@ -52,18 +52,15 @@ impl Dispatcher {
                 return None;
             }
             template.renew(now);
-            let decision =
-                Decision { server: template.server.clone(), transmitter: template.transmitter };
-            Some((decision, template.control()))
+            Some((Decision { binding: template.binding.clone() }, template.control()))
         };
         match connections.with_tuple(&tuple, renew) {
             Some(Some(found)) => return Some(found),
             Some(None) => connections.remove(&tuple),
             None => {}
         }
-        let Decision { server, transmitter } = service.schedule(key, now)?;
-        let mut template =
-            Connection::template(tuple, transmitter, service.clone(), server, timeout, now);
+        let Decision { binding } = service.schedule(key, now)?;
+        let mut template = Connection::template(tuple, binding, timeout, now);
         if let Some(id) = call {
             template = template.of_call(Call { id: id.into(), client });
         }

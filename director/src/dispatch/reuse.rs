@@ -8,7 +8,7 @@ use super::state::State;
 /// Whether `connection` ends with a packet of its client; `opens`: it is one that connections begin
 /// with.
 pub(super) fn ends(connection: &Connection, opens: bool, settings: &Settings) -> bool {
-    let server = &connection.server;
+    let server = connection.server();
     let is_orphan = !server.is_available() || opens && server.load.weight() == 0;
     is_orphan && settings.is_on(Setting::ExpireNodestConn) || opens && is_over(connection, settings)
 }

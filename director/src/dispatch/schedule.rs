@@ -84,7 +84,7 @@ impl Dispatcher {
         signal: Signal,
         connection: Connection,
     ) -> Result<Target, Stop> {
-        if headers.protocol == UDP && connection.service.is_one_packet() {
+        if headers.protocol == UDP && connection.service().is_one_packet() {
             return Ok(self.use_once(now, headers, signal, connection));
         }
         let timeouts = &self.shared.timeouts;
@@ -120,16 +120,14 @@ impl Dispatcher {
             .decide(service, &key, call, now)
             .ok_or_else(|| ftp::without_server(service, headers))?;
         service.traffic.connection();
-        decision.server.traffic.connection();
+        decision.binding.server.traffic.connection();
         let tuple = Tuple {
             protocol: headers.protocol,
             template: false,
             client: (headers.source, headers.source_port),
             peer: (headers.destination, headers.destination_port),
         };
-        let server = decision.server;
-        let connection = Connection::new(tuple, decision.transmitter, service.clone(), server, now)
-            .controlled_by(control);
+        let connection = Connection::new(tuple, decision.binding, now).controlled_by(control);
         Ok(if self.shared.ftp.helps(&connection) { connection.helped() } else { connection })
     }
 }

@@ -8,21 +8,23 @@ use std::time::Duration;
 use forwarding::Headers;
 use schedulers::{Change, Expirations, Key, Scheduler, Server, TooManyServers};
 
+use super::connections::Binding;
 use super::ftp::{self, FTP};
 use super::policy::Policy;
 pub use super::real_server::RealServer;
 use super::sip::Callers;
 use super::traffic::Traffic;
-use super::transmitter::Transmitter;
 use super::{SCTP, TCP, UDP};
 use crate::control::api::{Forwarding, ServerSpec, ServiceKey, ServiceSpec};
 use crate::fwmark::Classifier;
 
 /// One place in a service's list.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Member {
     /// The server.
     pub server: Arc<RealServer>,
+    /// What its new connections will have in common.
+    pub binding: Arc<Binding>,
     /// As it was asked for, forwarding method included.
     pub spec: ServerSpec,
 }
@@ -70,12 +72,13 @@ impl Choice {
         member
     }
 
-    /// Replaces what was asked for of the server at `index`; its address stays.
-    pub fn edit(&mut self, index: usize, spec: ServerSpec) {
+    /// Replaces what was asked for of the server at `index`; its address stays. `binding` is that of
+    /// the forwarding method it now has.
+    pub fn edit(&mut self, index: usize, spec: ServerSpec, binding: Arc<Binding>) {
         let load = &self.members[index].server.load;
         load.set_weight(spec.weight);
         load.set_thresholds(spec.upper_threshold, spec.lower_threshold);
-        self.members[index].spec = spec;
+        (self.members[index].spec, self.members[index].binding) = (spec, binding);
         // As above: the list has not grown.
         let _ = self.scheduler.changed(&self.loads, Change::Edited { index });
     }
@@ -122,12 +125,10 @@ pub struct Service {
 }
 
 /// What the scheduler has decided for a new connection.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Decision {
-    /// The server.
-    pub server: Arc<RealServer>,
-    /// How packets reach it now; the connection keeps this.
-    pub transmitter: Transmitter,
+    /// The server, and how packets reach it now; the connection keeps this.
+    pub binding: Arc<Binding>,
 }
 
 impl Service {
@@ -242,10 +243,7 @@ impl Service {
     pub fn schedule(&self, key: &Key, now: Duration) -> Option<Decision> {
         let mut choice = self.choice();
         let member = choice.choose(key, now)?;
-        Some(Decision {
-            server: member.server.clone(),
-            transmitter: Transmitter::from(&member.spec),
-        })
+        Some(Decision { binding: member.binding.clone() })
     }
 }
 

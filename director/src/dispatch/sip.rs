@@ -18,11 +18,10 @@ use forwarding::helpers::sip;
 use hashbrown::HashMap;
 
 use super::connection::{Connection, Endpoint, Tuple};
-use super::connections::Way;
+use super::connections::{Binding, Way};
 use super::persistence::{masked, names};
-use super::service::{RealServer, Service};
+use super::service::Service;
 use super::signal::Signal;
-use super::transmitter::Transmitter;
 use super::{Dispatcher, Target, UDP};
 use crate::control::api::Forwarding;
 
@@ -52,9 +51,7 @@ pub(super) fn call_id<'a>(frame: &'a [u8], headers: &Headers) -> Option<&'a [u8]
 
 /// NAT servers that may call clients: those of services with the engine, by address and port.
 #[derive(Clone, Default)]
-pub struct Callers(
-    HashMap<Endpoint, (Arc<Service>, Arc<RealServer>), foldhash::quality::RandomState>,
-);
+pub struct Callers(HashMap<Endpoint, Arc<Binding>, foldhash::quality::RandomState>);
 
 impl Callers {
     /// Adds the servers of `service`, if they are such.
@@ -65,7 +62,7 @@ impl Callers {
         for member in service.choice().members() {
             if member.spec.forwarding == Forwarding::Nat {
                 let end = (member.spec.address.ip(), member.spec.address.port());
-                self.0.insert(end, (service.clone(), member.server.clone()));
+                self.0.insert(end, member.binding.clone());
             }
         }
     }
@@ -102,7 +99,8 @@ impl Dispatcher {
         if callers.is_empty() || headers.protocol != UDP || self.shared.connections.is_full() {
             return None;
         }
-        let (service, server) = callers.0.get(&(headers.source, headers.source_port))?;
+        let binding = callers.0.get(&(headers.source, headers.source_port))?;
+        let (service, server) = (&binding.service, &binding.server);
         let vip = service.address()?;
         let client = (headers.destination, headers.destination_port);
         let call = call_id(frame, headers)?;
@@ -112,7 +110,7 @@ impl Dispatcher {
         let template = self.name_of_call(call, protocol, owner, peer);
         let connections = &self.shared.connections;
         let renew = |template: &mut Connection| {
-            let same = template.is_of_call(call, owner) && Arc::ptr_eq(&template.server, server);
+            let same = template.is_of_call(call, owner) && Arc::ptr_eq(template.server(), server);
             same.then(|| {
                 template.renew(now);
                 template.control()
@@ -123,23 +121,13 @@ impl Dispatcher {
             Some(Some(control)) => control,
             _ => {
                 connections.remove(&template);
-                let (service, server) = (service.clone(), server.clone());
-                let made = Connection::template(
-                    template,
-                    Transmitter::Nat,
-                    service,
-                    server,
-                    lifetime,
-                    now,
-                )
-                .of_call(Call { id: call.into(), client: owner });
+                let made = Connection::template(template, binding.clone(), lifetime, now)
+                    .of_call(Call { id: call.into(), client: owner });
                 connections.insert(made, renew).flatten()?
             }
         };
         let tuple = Tuple { protocol: UDP, template: false, client, peer: vip };
-        let connection =
-            Connection::new(tuple, Transmitter::Nat, service.clone(), server.clone(), now)
-                .controlled_by(control);
+        let connection = Connection::new(tuple, binding.clone(), now).controlled_by(control);
         service.traffic.connection();
         server.traffic.connection();
         connections.insert(connection, |connection| {

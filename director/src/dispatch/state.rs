@@ -38,6 +38,53 @@ pub enum State {
 }
 
 impl State {
+    /// All but SCTP's.
+    pub const PLAIN: [State; 12] = [
+        State::None,
+        State::Established,
+        State::SynSent,
+        State::SynRecv,
+        State::FinWait,
+        State::TimeWait,
+        State::Close,
+        State::CloseWait,
+        State::LastAck,
+        State::Listen,
+        State::SynAck,
+        State::Udp,
+    ];
+
+    /// A number below 32 that stands for it.
+    pub fn code(self) -> u8 {
+        match self {
+            State::None => 0,
+            State::Established => 1,
+            State::SynSent => 2,
+            State::SynRecv => 3,
+            State::FinWait => 4,
+            State::TimeWait => 5,
+            State::Close => 6,
+            State::CloseWait => 7,
+            State::LastAck => 8,
+            State::Listen => 9,
+            State::SynAck => 10,
+            State::Udp => 11,
+            State::Sctp(state) => State::PLAIN.len() as u8 + state as u8,
+        }
+    }
+
+    /// The state that a number stands for; [`State::None`] for one that stands for nothing.
+    pub fn of_code(code: u8) -> State {
+        let code = usize::from(code);
+        match State::PLAIN.get(code) {
+            Some(&state) => state,
+            None => {
+                let sctp = SctpState::ALL.get(code - State::PLAIN.len());
+                sctp.map_or(State::None, |&state| State::Sctp(state))
+            }
+        }
+    }
+
     /// The kernel's name, as `ipvsadm -L -c` prints it.
     pub fn name(self) -> &'static str {
         match self {

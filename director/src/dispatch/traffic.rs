@@ -39,16 +39,16 @@ impl Traffic {
         self.connections.fetch_add(1, Relaxed);
     }
 
-    /// A packet from the client, `bytes` of IP.
-    pub fn incoming(&self, bytes: usize) {
-        self.in_packets.fetch_add(1, Relaxed);
-        self.in_bytes.fetch_add(bytes as u64, Relaxed);
+    /// Packets from clients, together `bytes` of IP.
+    pub fn incoming(&self, packets: u64, bytes: u64) {
+        self.in_packets.fetch_add(packets, Relaxed);
+        self.in_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// A packet to the client, `bytes` of IP.
-    pub fn outgoing(&self, bytes: usize) {
-        self.out_packets.fetch_add(1, Relaxed);
-        self.out_bytes.fetch_add(bytes as u64, Relaxed);
+    /// Packets to clients, together `bytes` of IP.
+    pub fn outgoing(&self, packets: u64, bytes: u64) {
+        self.out_packets.fetch_add(packets, Relaxed);
+        self.out_bytes.fetch_add(bytes, Relaxed);
     }
 
     /// Locked before totals are read: so they are never less than those that it remembers.
@@ -124,7 +124,7 @@ mod tests {
         let traffic = Traffic::default();
         for _ in 0..40 {
             for _ in 0..200 {
-                traffic.incoming(1000);
+                traffic.incoming(1, 1000);
             }
             traffic.estimate();
         }
@@ -140,9 +140,9 @@ mod tests {
     fn zeroing_hides_what_was_counted_before() {
         let traffic = Traffic::default();
         traffic.connection();
-        traffic.incoming(60);
+        traffic.incoming(1, 60);
         traffic.zero();
-        traffic.incoming(40);
+        traffic.incoming(1, 40);
         let stats = traffic.stats();
         assert_eq!((stats.connections, stats.in_packets, stats.in_bytes), (0, 1, 40));
     }
@@ -152,7 +152,7 @@ mod tests {
         let traffic = Traffic::default();
         let is_over = || traffic.totals().in_packets >= 200_000;
         std::thread::scope(|scope| {
-            scope.spawn(|| (0..200_000).for_each(|_| traffic.incoming(1)));
+            scope.spawn(|| (0..200_000).for_each(|_| traffic.incoming(1, 1)));
             scope.spawn(|| {
                 while !is_over() {
                     traffic.zero();

@@ -50,7 +50,7 @@ impl Dispatcher {
             (inner.destination, inner.destination_port),
             |way, connection| {
                 way == Way::In
-                    && is_of(connection.transmitter, quote)
+                    && is_of(connection.transmitter(), quote)
                     && connection.server_endpoint.0 == quote.destination
             },
         );

@@ -41,8 +41,10 @@ impl Table {
                 let keys: Vec<_> = state.services.iter().map(|service| service.key).collect();
                 keys.iter().try_for_each(|key| delete_service(state, key, now))
             }
-            Command::AddServer { service, server } => self.add_server(state, &service, server),
-            Command::EditServer { service, server } => self.edit_server(state, &service, server),
+            Command::AddServer { service, server } => self.add_server(state, &service, server, now),
+            Command::EditServer { service, server } => {
+                self.edit_server(state, &service, server, now)
+            }
             Command::DeleteServer { service, server } => {
                 delete_server(state, &service, server, now)
             }
@@ -120,6 +122,7 @@ impl Table {
         state: &mut State,
         key: &ServiceKey,
         spec: ServerSpec,
+        now: Duration,
     ) -> Result<(), Refusal> {
         let service = find(state, key).map_err(not_defined)?.clone();
         check::server(key, &spec)?;
@@ -140,11 +143,17 @@ impl Table {
         };
         server.load.set_weight(spec.weight);
         server.load.set_thresholds(spec.upper_threshold, spec.lower_threshold);
-        choice.add(Member { server: server.clone(), spec }).map_err(too_many)?;
         // The service itself may have been removed as well, and be another one now.
         if revived.is_some_and(|removed| !Arc::ptr_eq(&removed.service, &service)) {
             server.traffic.zero();
-            self.shared.connections.rebind(&server, &service);
+        }
+        let transmitter = Transmitter::from(&spec);
+        let binding = self.shared.connections.bind(&service, &server, transmitter, now);
+        if let Err(error) = choice.add(Member { server: server.clone(), binding, spec }) {
+            if revived.is_none() {
+                self.shared.connections.unbind(&server, now);
+            }
+            return Err(too_many(error));
         }
         server.set_available(true);
         state.trash.forget(key, address);
@@ -156,6 +165,7 @@ impl Table {
         state: &mut State,
         key: &ServiceKey,
         spec: ServerSpec,
+        now: Duration,
     ) -> Result<(), Refusal> {
         let service = find(state, key).map_err(not_defined)?.clone();
         check::server(key, &spec)?;
@@ -166,7 +176,10 @@ impl Table {
         if Transmitter::from(&member.spec) != Transmitter::from(&spec) {
             state.trash.note_former(*key, member);
         }
-        choice.edit(index, spec);
+        let server = member.server.clone();
+        let transmitter = Transmitter::from(&spec);
+        let binding = self.shared.connections.bind(&service, &server, transmitter, now);
+        choice.edit(index, spec, binding);
         Ok(())
     }
 }

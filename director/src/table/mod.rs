@@ -168,7 +168,7 @@ impl Table {
         self.shared.drop_entries(now);
         let mut state = self.lock();
         let busy = state.busy_marks();
-        if state.trash.sweep(now) | state.marks.sweep(&busy) {
+        if state.trash.sweep(now, &self.shared.connections) | state.marks.sweep(&busy) {
             self.changed.notify_one();
         }
     }

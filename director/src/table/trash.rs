@@ -14,6 +14,7 @@ use super::ftp;
 use super::interests::{Interest, of_server, of_service};
 use super::marks::Marks;
 use crate::control::api::ServiceKey;
+use crate::dispatch::connections::Connections;
 use crate::dispatch::ftp::Ports;
 use crate::dispatch::service::{Member, RealServer, Service};
 use crate::dispatch::transmitter::Transmitter;
@@ -99,11 +100,16 @@ impl Trash {
 
     /// Forgets what nobody needs any more by `now`. True when [`interests`](Trash::interests) may
     /// have become fewer.
-    pub(super) fn sweep(&mut self, now: Duration) -> bool {
+    pub(super) fn sweep(&mut self, now: Duration, connections: &Connections) -> bool {
         let before = self.removed.len() + self.former.len();
         self.former.retain(|former| former.server.has_connections());
-        self.removed
-            .retain(|removed| now < removed.since + TRASH_TIME || removed.server.has_connections());
+        self.removed.retain(|removed| {
+            let stays = now < removed.since + TRASH_TIME || removed.server.has_connections();
+            if !stays {
+                connections.unbind(&removed.server, now);
+            }
+            stays
+        });
         let mut changed = self.removed.len() + self.former.len() != before;
         for removed in &mut self.removed {
             if removed.busy && !removed.server.has_connections() {

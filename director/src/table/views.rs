@@ -33,14 +33,14 @@ impl Table {
 
     /// Connections of one shard that have not expired by `now`, or `None` past the last shard.
     pub fn connection_views(&self, shard: usize, now: Duration) -> Option<Vec<ConnectionView>> {
-        let shard = self.shared.connections.shard(shard)?;
-        Some(
-            shard
-                .iter()
-                .filter(|connection| connection.expires > now)
-                .map(|connection| connection_view(connection, now))
-                .collect(),
-        )
+        let connections = &self.shared.connections;
+        let mut views = Vec::with_capacity(connections.len_of(shard));
+        let is_there = connections.visit(shard, |connection| {
+            if connection.expires > now {
+                views.push(connection_view(connection, now));
+            }
+        });
+        is_there.then_some(views)
     }
 }
 

@@ -1,18 +1,22 @@
-//! Hashes of the two ends of a packet, made once, from which everything else follows: the shard,
-//! the place in either index, and whether the sender can be a server that answers.
+//! Hashes of the two ends of a packet, made once, from which everything else follows: the shard and
+//! the place in either index. And which addresses servers have.
 
 use std::hash::{BuildHasher, Hasher};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
 
 use foldhash::quality::SeedableRandomState;
+use hashbrown::HashMap;
 
 use crate::dispatch::connection::Endpoint;
 
 /// The keyed hash of an end: protocol, address and port.
+#[inline(always)]
 pub(super) fn hash_end(hasher: &SeedableRandomState, protocol: u8, end: Endpoint) -> u64 {
     let address = match end.0 {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
+        IpAddr::V4(v4) => u128::from(v4.to_bits()),
         IpAddr::V6(v6) => v6.to_bits(),
     };
     let mut state = hasher.build_hasher();
@@ -23,43 +27,72 @@ pub(super) fn hash_end(hasher: &SeedableRandomState, protocol: u8, end: Endpoint
 
 /// The hash of a tuple from those of its ends. Both are keyed and mixed already, so a rotation is
 /// all it takes to tell one end from the other.
+#[inline(always)]
 pub(super) fn hash_both(client: u64, peer: u64) -> u64 {
     client ^ peer.rotate_left(32)
 }
 
-/// Counters in [`Servers`]: 16 KiB, many more than a director has servers.
-const COUNTERS: usize = 4096;
+/// Bits in [`Servers`]: 8 KiB, many more than a director has servers.
+const BITS: usize = 1 << 16;
 
-/// Which ends are servers of connections: a counting filter. A server's answer is told by it from
-/// a client's packet before any shard is locked. When it says no, it is no; two ends that share a
-/// counter cost each other a look-up.
+/// Which addresses are those of servers. A server's answer is told by it from a client's packet
+/// before anything is looked up. When it says no, it is no; who shares a bit with a server costs a
+/// look-up.
 #[derive(Debug)]
-pub(super) struct Servers(Box<[AtomicU32]>);
+pub(super) struct Servers {
+    bits: Box<[AtomicU64]>,
+    /// How many servers share each bit that is set.
+    counts: Mutex<HashMap<usize, u32, foldhash::fast::RandomState>>,
+}
 
 impl Servers {
     pub(super) fn new() -> Servers {
-        Servers((0..COUNTERS).map(|_| AtomicU32::new(0)).collect())
+        Servers {
+            bits: (0..BITS / 64).map(|_| AtomicU64::new(0)).collect(),
+            counts: Mutex::default(),
+        }
     }
 
-    /// A connection has the server whose end has this hash.
-    pub(super) fn add(&self, end: u64) {
-        self.counter(end).fetch_add(1, Relaxed);
+    /// There is a server of this address.
+    pub(super) fn add(&self, address: IpAddr) {
+        let bit = bit(address);
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        *counts.entry(bit).or_default() += 1;
+        self.bits[bit / 64].fetch_or(1 << (bit % 64), Relaxed);
     }
 
-    /// That connection is gone.
-    pub(super) fn remove(&self, end: u64) {
-        self.counter(end).fetch_sub(1, Relaxed);
+    /// That server is gone.
+    pub(super) fn remove(&self, address: IpAddr) {
+        let bit = bit(address);
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(count) = counts.get_mut(&bit) else { return };
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(&bit);
+            self.bits[bit / 64].fetch_and(!(1 << (bit % 64)), Relaxed);
+        }
     }
 
-    /// Whether this may be a server with a connection.
-    pub(super) fn may_have(&self, end: u64) -> bool {
-        self.counter(end).load(Relaxed) != 0
+    /// Whether this may be a server.
+    #[inline(always)]
+    pub(super) fn may_have(&self, address: IpAddr) -> bool {
+        let bit = bit(address);
+        self.bits[bit / 64].load(Relaxed) & 1 << (bit % 64) != 0
     }
+}
 
-    fn counter(&self, end: u64) -> &AtomicU32 {
-        // Other bits than those that choose the shard and the place in an index.
-        &self.0[(end >> 32) as usize % COUNTERS]
-    }
+/// The bit of an address. Who chooses addresses that share one gains nothing but a second look-up
+/// for each of their packets, so no key is needed.
+#[inline(always)]
+fn bit(address: IpAddr) -> usize {
+    let folded = match address {
+        IpAddr::V4(v4) => u64::from(v4.to_bits()),
+        IpAddr::V6(v6) => {
+            let bits = v6.to_bits();
+            (bits >> 64) as u64 ^ (bits as u64).rotate_left(23)
+        }
+    };
+    (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize
 }
 
 #[cfg(test)]
@@ -84,13 +117,28 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_known_until_its_last_connection_is_gone() {
+    fn a_server_is_known_until_its_address_has_been_taken_away_as_often_as_added() {
         let servers = Servers::new();
-        servers.add(7 << 32);
-        servers.add(7 << 32);
-        servers.remove(7 << 32);
-        assert!(servers.may_have(7 << 32) && !servers.may_have(8 << 32));
-        servers.remove(7 << 32);
-        assert!(!servers.may_have(7 << 32));
+        let at = |text: &str| text.parse().unwrap();
+        servers.add(at("10.0.0.1"));
+        servers.add(at("10.0.0.1"));
+        servers.remove(at("10.0.0.1"));
+        assert!(servers.may_have(at("10.0.0.1")) && !servers.may_have(at("10.0.0.2")));
+        servers.remove(at("10.0.0.1"));
+        servers.remove(at("10.0.0.1"));
+        assert!(!servers.may_have(at("10.0.0.1")));
+    }
+
+    #[test]
+    fn few_addresses_share_a_bit() {
+        let servers = Servers::new();
+        (0..1000u32)
+            .for_each(|it| servers.add(std::net::Ipv4Addr::from_bits(10 << 24 | it).into()));
+        let strangers = (0..100_000u32).map(|it| std::net::Ipv4Addr::from_bits(198 << 24 | it));
+        let taken = strangers.filter(|it| servers.may_have((*it).into())).count();
+        assert!(taken < 3000, "{taken}");
+        let v6 = |it: u64| std::net::Ipv6Addr::from_bits(0xfd << 120 | u128::from(it));
+        let taken = (0..100_000).filter(|&it| servers.may_have(v6(it).into())).count();
+        assert!(taken < 3000, "{taken}");
     }
 }

@@ -1,12 +1,11 @@
 //! Connections that are in the table before their first packet, some of them without the client's
 //! port.
 
-use std::sync::MutexGuard;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::ends::hash_both;
-use super::{Connections, SHARDS, Shard, lock};
+use super::{Connections, Locked, Name, SHARDS};
 use crate::dispatch::connection::{Connection, Tuple};
 use crate::dispatch::state::{State, Timeouts};
 
@@ -16,8 +15,8 @@ impl Connections {
     pub fn expect(&self, connection: Connection, now: Duration, timeouts: &Timeouts) {
         let (client, peer) = self.ends(&connection.tuple);
         let mut shard = self.shard_of(client);
-        if let Some(index) = shard.find(hash_both(client, peer), &connection.tuple) {
-            let stays = shard.with(index, |known| {
+        if let Some(slot) = shard.find(hash_both(client, peer), &Name::of(&connection.tuple)) {
+            let stays = shard.with(slot, |known| {
                 let same = known.server_endpoint == connection.server_endpoint;
                 if same {
                     known.listen(now, timeouts);
@@ -27,7 +26,7 @@ impl Connections {
             if stays == Some(true) {
                 return;
             }
-            if let Some(known) = shard.remove(index) {
+            if let Some(known) = shard.remove(slot) {
                 self.gone(&known);
             }
         }
@@ -38,10 +37,10 @@ impl Connections {
     pub fn forget_expected(&self, tuple: &Tuple, is_meant: impl FnOnce(&Connection) -> bool) {
         let (client, peer) = self.ends(tuple);
         let mut shard = self.shard_of(client);
-        let Some(index) = shard.find(hash_both(client, peer), tuple) else { return };
-        let meant = shard.with(index, |known| known.state == State::Listen && is_meant(known));
+        let Some(slot) = shard.find(hash_both(client, peer), &Name::of(tuple)) else { return };
+        let meant = shard.with(slot, |known| known.state == State::Listen && is_meant(known));
         if meant == Some(true)
-            && let Some(known) = shard.remove(index)
+            && let Some(known) = shard.remove(slot)
         {
             self.gone(&known);
         }
@@ -64,22 +63,21 @@ impl Connections {
         let (hash, portless_hash) = (hash_both(client, peer), hash_both(nobody, peer));
         let mut shards = self.both(nobody as usize % SHARDS, client as usize % SHARDS);
         let (from, to) = shards.split();
-        if to.as_deref().unwrap_or(from).find(hash, tuple).is_some() {
+        if to.as_deref().unwrap_or(from).find(hash, &Name::of(tuple)).is_some() {
             return true;
         }
         let Some(connection) = self.take(from, portless_hash, &portless) else {
             return false;
         };
-        self.put(to.unwrap_or(from), connection.of_client(tuple.client));
-        true
+        self.put(to.unwrap_or(from), connection.of_client(tuple.client))
     }
 
     /// Takes an expected connection out of its shard.
-    fn take(&self, shard: &mut Shard, hash: u64, portless: &Tuple) -> Option<Connection> {
-        let index = shard.find(hash, portless)?;
+    fn take(&self, shard: &mut Locked<'_>, hash: u64, portless: &Tuple) -> Option<Connection> {
+        let slot = shard.find(hash, &Name::of(portless))?;
         // A client may well send from port 0.
-        shard.with(index, |known| known.state == State::Listen).filter(|expected| *expected)?;
-        let connection = shard.remove(index)?;
+        shard.with(slot, |known| known.state == State::Listen).filter(|expected| *expected)?;
+        let connection = shard.remove(slot)?;
         self.gone(&connection);
         Some(connection)
     }
@@ -88,24 +86,24 @@ impl Connections {
     /// locked in the order of their numbers.
     fn both(&self, from: usize, to: usize) -> Both<'_> {
         if from == to {
-            return Both { low: lock(&self.shards[from]), high: None, from_is_low: true };
+            return Both { low: self.shards[from].lock(self), high: None, from_is_low: true };
         }
-        let low = lock(&self.shards[from.min(to)]);
-        let high = Some(lock(&self.shards[from.max(to)]));
+        let low = self.shards[from.min(to)].lock(self);
+        let high = Some(self.shards[from.max(to)].lock(self));
         Both { low, high, from_is_low: from < to }
     }
 }
 
 /// One shard or two, locked.
 struct Both<'a> {
-    low: MutexGuard<'a, Shard>,
-    high: Option<MutexGuard<'a, Shard>>,
+    low: Locked<'a>,
+    high: Option<Locked<'a>>,
     from_is_low: bool,
 }
 
-impl Both<'_> {
+impl<'a> Both<'a> {
     /// The shard that something comes from, and the one that it goes to if that is another.
-    fn split(&mut self) -> (&mut Shard, Option<&mut Shard>) {
+    fn split(&mut self) -> (&mut Locked<'a>, Option<&mut Locked<'a>>) {
         match (&mut self.high, self.from_is_low) {
             (None, _) => (&mut self.low, None),
             (Some(high), true) => (&mut self.low, Some(high)),

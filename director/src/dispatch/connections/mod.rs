@@ -1,31 +1,54 @@
 //! The connection table, shared by all workers: a request and its NAT reply may arrive on
 //! different queues.
 //!
-//! It is cut into shards, each behind a lock of its own. A shard is chosen by protocol and client,
-//! which request and reply have in common, so both directions of a connection live in one shard
-//! and a packet takes one lock, once: whether its source is the client or may be a server is known
-//! before (`ends.rs`). Within a shard there is an index for each direction.
+//! It is cut into shards. A shard is chosen by protocol and client, which request and reply have in
+//! common, so both directions of a connection live in one shard, and an index for each leads to it.
+//!
+//! ```text
+//!   established.rs   packets that change nothing but the time      no lock
+//!   mod.rs           everything else: states, new ones, the end    the shard's lock
+//!
+//!   shard.rs ── slots, segments.rs ── slot.rs       64 bytes for a connection
+//!            ── index.rs, one for each direction    8 bytes for a connection each
+//!            ── wheel.rs                            when they expire
+//!   binding.rs       what connections have in common: service, server, method
+//!   ends.rs          hashes, and which addresses are servers'
+//!   eviction.rs      who has to go when the table is full
+//! ```
 
+mod binding;
 mod ends;
 mod expected;
+mod index;
+mod segments;
 mod shard;
+mod slot;
 mod wheel;
 
 use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use foldhash::SharedSeed;
 use foldhash::quality::{RandomState, SeedableRandomState};
 
 use super::connection::{Connection, Endpoint, Tuple};
 use super::service::{RealServer, Service};
+use super::transmitter::Transmitter;
+use binding::Registry;
+pub use binding::{Binding, Bindings};
 use ends::{Servers, hash_both, hash_end};
-pub use shard::Shard;
+use shard::{Locked, Shard};
+pub(super) use slot::MANY;
+use slot::Name;
 
 /// Shards in a table. Many more than workers, so that two seldom meet.
 pub const SHARDS: usize = 256;
+
+/// Connections that a table can hold at most.
+pub const MOST: usize = index::SLOTS as usize * SHARDS / 2;
 
 /// Which way a packet goes through its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +61,9 @@ pub enum Way {
 
 /// See the module.
 pub struct Connections {
-    shards: Vec<Mutex<Shard>>,
+    shards: Vec<Shard>,
     hasher: SeedableRandomState,
+    bindings: Registry,
     servers: Servers,
     count: AtomicUsize,
     limit: usize,
@@ -48,7 +72,7 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// A table for at most `limit` connections. Memory grows with use.
+    /// A table for at most `limit` connections, and never more than [`MOST`]. Memory grows with use.
     pub fn new(limit: usize) -> Connections {
         let seed = RandomState::default().build_hasher().finish();
         Connections::hashed(
@@ -65,11 +89,12 @@ impl Connections {
 
     fn hashed(limit: usize, hasher: SeedableRandomState) -> Connections {
         Connections {
-            shards: (0..SHARDS).map(|_| Mutex::new(Shard::new())).collect(),
+            shards: (0..SHARDS).map(|_| Shard::new()).collect(),
             hasher,
+            bindings: Registry::default(),
             servers: Servers::new(),
             count: AtomicUsize::new(0),
-            limit,
+            limit: limit.min(MOST),
             portless: AtomicUsize::new(0),
         }
     }
@@ -94,6 +119,34 @@ impl Connections {
         self.limit.saturating_sub(self.len())
     }
 
+    /// What connections to `server` by this method have in common. To be called before a scheduler
+    /// may choose it, and again when the server has come back with another service.
+    pub fn bind(
+        &self,
+        service: &Arc<Service>,
+        server: &Arc<RealServer>,
+        transmitter: Transmitter,
+        now: Duration,
+    ) -> Arc<Binding> {
+        let (binding, is_first) = self.bindings.bind(service, server, transmitter, now);
+        if is_first {
+            self.servers.add(binding.address);
+        }
+        binding
+    }
+
+    /// Forgets that: the server is gone, and no connection or template refers to it.
+    pub fn unbind(&self, server: &Arc<RealServer>, now: Duration) {
+        if self.bindings.unbind(server, now) {
+            self.servers.remove(server.load.address());
+        }
+    }
+
+    /// All bindings, for a worker that keeps the newest at hand.
+    pub fn bindings(&self) -> Arc<ArcSwap<Bindings>> {
+        self.bindings.published()
+    }
+
     /// Looks at one in 32 connections, chosen by `random`, and removes those that `goes` tells.
     pub fn thin_out(
         &self,
@@ -102,7 +155,7 @@ impl Connections {
     ) {
         for shard in &self.shards {
             let first = random() as usize % 32;
-            lock(shard).thin_out(first, 32, &mut goes, |connection| self.gone(connection));
+            shard.lock(self).thin_out(first, 32, &mut goes, |connection| self.gone(connection));
         }
     }
 
@@ -114,9 +167,9 @@ impl Connections {
         for _ in 0..3 {
             for shard in &self.shards {
                 let goes = |connection: &Connection| {
-                    !connection.server.is_available() && connection.reprieve().is_none()
+                    !connection.server().is_available() && connection.reprieve().is_none()
                 };
-                lock(shard).thin_out(0, 1, goes, |connection| self.gone(connection));
+                shard.lock(self).thin_out(0, 1, goes, |connection| self.gone(connection));
             }
         }
     }
@@ -133,19 +186,20 @@ impl Connections {
         destination: Endpoint,
         act: impl FnOnce(Way, &mut Connection) -> R,
     ) -> Option<R> {
-        let from = hash_end(&self.hasher, protocol, source);
-        let to = hash_end(&self.hasher, protocol, destination);
-        if self.servers.may_have(from) {
-            let tuple = Tuple { protocol, template: false, client: destination, peer: source };
+        let from = self.hash_end(protocol, source);
+        let to = self.hash_end(protocol, destination);
+        if self.servers.may_have(source.0) {
+            let answer = Tuple { protocol, template: false, client: destination, peer: source };
             let mut shard = self.shard_of(to);
-            if let Some(index) = shard.find_reply(hash_both(to, from), &tuple) {
-                return shard.with(index, |connection| act(Way::Out, connection));
+            let found = shard.find_reply(hash_both(to, from), &Name::of(&answer), source.0);
+            if let Some(slot) = found {
+                return shard.with(slot, |connection| act(Way::Out, connection));
             }
         }
         let tuple = Tuple { protocol, template: false, client: source, peer: destination };
         let mut shard = self.shard_of(from);
-        let index = shard.find(hash_both(from, to), &tuple)?;
-        shard.with(index, |connection| act(Way::In, connection))
+        let slot = shard.find(hash_both(from, to), &Name::of(&tuple))?;
+        shard.with(slot, |connection| act(Way::In, connection))
     }
 
     /// Finds the connection or template named `tuple`, seen from the client, and runs `act` on it.
@@ -156,66 +210,59 @@ impl Connections {
     ) -> Option<R> {
         let (client, peer) = self.ends(tuple);
         let mut shard = self.shard_of(client);
-        let index = shard.find(hash_both(client, peer), tuple)?;
-        shard.with(index, act)
+        let slot = shard.find(hash_both(client, peer), &Name::of(tuple))?;
+        shard.with(slot, act)
     }
 
     /// Adds a connection and runs `act` on it. When another worker has just added one of the same
-    /// tuple, that one is kept and used.
+    /// tuple, that one is kept and used. `None` when there is no place for it.
     pub fn insert<R>(
         &self,
-        connection: Connection,
+        mut connection: Connection,
         act: impl FnOnce(&mut Connection) -> R,
     ) -> Option<R> {
         let tuple = connection.tuple;
         let (client, peer) = self.ends(&tuple);
-        let hash = hash_both(client, peer);
         let mut shard = self.shard_of(client);
-        let index = match shard.find(hash, &tuple) {
-            Some(index) => index,
-            None => self.put(&mut shard, connection),
-        };
-        shard.with(index, act)
+        if let Some(slot) = shard.find(hash_both(client, peer), &Name::of(&tuple)) {
+            return shard.with(slot, act);
+        }
+        let result = act(&mut connection);
+        self.put(&mut shard, connection).then_some(result)
     }
 
-    /// Puts a new connection into its shard.
-    fn put(&self, shard: &mut Shard, connection: Connection) -> u32 {
-        let (client, peer) = self.ends(&connection.tuple);
-        let server = self.server_of(&connection);
+    /// Puts a new connection into its shard. False when there is no place.
+    fn put(&self, shard: &mut Locked<'_>, connection: Connection) -> bool {
+        let (hash, reply_hash) = self.hashes(&connection.tuple, connection.server_endpoint);
+        let is_portless = connection.tuple.is_portless();
+        let elsewhere = connection.elsewhere();
+        if shard.insert(hash, reply_hash, connection).is_err() {
+            return false;
+        }
         self.count.fetch_add(1, Relaxed);
-        self.servers.add(server);
-        if connection.tuple.is_portless() {
+        if let Some(address) = elsewhere {
+            self.servers.add(address);
+        }
+        if is_portless {
             self.portless.fetch_add(1, Relaxed);
         }
-        shard.insert(hash_both(client, peer), hash_both(client, server), connection)
+        true
     }
 
     /// Removes the connection that a client's packet belongs to.
     pub fn remove(&self, tuple: &Tuple) {
         let (client, peer) = self.ends(tuple);
         let mut shard = self.shard_of(client);
-        if let Some(index) = shard.find(hash_both(client, peer), tuple)
-            && let Some(connection) = shard.remove(index)
+        if let Some(slot) = shard.find(hash_both(client, peer), &Name::of(tuple))
+            && let Some(connection) = shard.remove(slot)
         {
             self.gone(&connection);
         }
     }
 
-    /// Counts the connections of `server` on `service` from now on: server and service have been
-    /// removed and are back. It looks at every connection, one shard after the other.
-    pub fn rebind(&self, server: &Arc<RealServer>, service: &Arc<Service>) {
-        for shard in &self.shards {
-            let mut shard = lock(shard);
-            let bound = |connection: &&mut Connection| Arc::ptr_eq(&connection.server, server);
-            for connection in shard.iter_mut().filter(bound) {
-                connection.service = service.clone();
-            }
-        }
-    }
-
     /// A keyed hash of a flow, the same for all its packets: chooses the source port of a tunnel.
     pub fn flow_hash(&self, client: Endpoint, peer: Endpoint) -> u32 {
-        let ends = hash_both(hash_end(&self.hasher, 0, client), hash_end(&self.hasher, 0, peer));
+        let ends = hash_both(self.hash_end(0, client), self.hash_end(0, peer));
         (ends ^ (ends >> 32)) as u32
     }
 
@@ -223,7 +270,7 @@ impl Connections {
     pub fn hash_of(&self, from: Endpoint, bytes: &[u8]) -> u128 {
         let half = |number: u8| {
             let mut state = self.hasher.build_hasher();
-            state.write_u64(hash_end(&self.hasher, number, from));
+            state.write_u64(self.hash_end(number, from));
             state.write(bytes);
             u128::from(state.finish())
         };
@@ -232,44 +279,60 @@ impl Connections {
 
     /// Removes what has expired by `now` from one shard; `shard` is taken modulo [`SHARDS`].
     pub fn expire(&self, shard: usize, now: Duration) {
-        lock(&self.shards[shard % SHARDS]).expire(now, |connection| self.gone(connection));
+        self.expire_some(shard, now, usize::MAX);
     }
 
-    /// One shard for reading, or `None` past the last.
-    pub fn shard(&self, shard: usize) -> Option<MutexGuard<'_, Shard>> {
-        self.shards.get(shard).map(lock)
+    /// The same, but looks at `limit` connections at most; the rest is for the next time. Returns
+    /// how many it looked at.
+    pub fn expire_some(&self, shard: usize, now: Duration, limit: usize) -> usize {
+        let gone = |connection: &Connection| self.gone(connection);
+        self.shards[shard % SHARDS].lock(self).expire(now, limit, gone)
+    }
+
+    /// Shows every connection of one shard to `see`; false past the last shard.
+    pub fn visit(&self, shard: usize, see: impl FnMut(&Connection)) -> bool {
+        let Some(shard) = self.shards.get(shard) else { return false };
+        shard.lock(self).visit(see);
+        true
+    }
+
+    /// Connections in one shard.
+    pub fn len_of(&self, shard: usize) -> usize {
+        self.shards.get(shard).map_or(0, |shard| shard.lock(self).len())
     }
 
     /// A connection has been taken out of its shard.
     fn gone(&self, connection: &Connection) {
         self.count.fetch_sub(1, Relaxed);
-        self.servers.remove(self.server_of(connection));
+        if let Some(address) = connection.elsewhere() {
+            self.servers.remove(address);
+        }
         if connection.tuple.is_portless() {
             self.portless.fetch_sub(1, Relaxed);
         }
     }
 
     /// The shard of a client.
-    fn shard_of(&self, client: u64) -> MutexGuard<'_, Shard> {
-        lock(&self.shards[client as usize % SHARDS])
+    fn shard_of(&self, client: u64) -> Locked<'_> {
+        self.shards[client as usize % SHARDS].lock(self)
+    }
+
+    #[inline(always)]
+    fn hash_end(&self, protocol: u8, end: Endpoint) -> u64 {
+        hash_end(&self.hasher, protocol, end)
     }
 
     /// Hashes of client and peer.
     fn ends(&self, tuple: &Tuple) -> (u64, u64) {
-        let hash = |end| hash_end(&self.hasher, tuple.protocol, end);
+        let hash = |end| self.hash_end(tuple.protocol, end);
         (hash(tuple.client), hash(tuple.peer))
     }
 
-    /// Hash of the server's end.
-    fn server_of(&self, connection: &Connection) -> u64 {
-        hash_end(&self.hasher, connection.tuple.protocol, connection.server_endpoint)
+    /// Hashes under which a connection is known to its client's packets and to its server's.
+    fn hashes(&self, tuple: &Tuple, server: Endpoint) -> (u64, u64) {
+        let (client, peer) = self.ends(tuple);
+        (hash_both(client, peer), hash_both(client, self.hash_end(tuple.protocol, server)))
     }
-}
-
-/// A worker that panicked inside a shard leaves it usable: the slab and its indexes are changed
-/// by code that does not panic, and a connection's counters are single words.
-fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

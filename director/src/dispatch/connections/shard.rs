@@ -1,143 +1,284 @@
-//! One shard of the table: a slab of connections, an index for each direction, a timing wheel.
+//! One shard of the table: slots, an index for each direction, a timing wheel, and the lock that
+//! those take who add connections, remove them, or move them on in any but the simplest way.
 
+use std::net::IpAddr;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hashbrown::HashTable;
+use hashbrown::HashMap;
 
-use super::wheel::{Entry, Wheel};
-use crate::dispatch::connection::{Connection, Tuple};
+use super::Connections;
+use super::ends::hash_both;
+use super::index::{Index, SLOTS};
+use super::segments::Segments;
+use super::slot::{Moment, Name, Place, Seen, Slot, time};
+use super::wheel::{Spokes, Wheel};
+use crate::dispatch::connection::{Connection, Extra, Parts, Tuple};
 
-/// A place in the slab: all that a packet touches, in two cache lines that are fetched as one.
-#[repr(align(128))]
-struct Slot {
-    connection: Option<Connection>,
-    /// When the wheel will look at it next, in nanoseconds since start.
-    looked_at: u64,
+/// Slots of an empty shard, 2^5.
+pub(super) struct Slots(Segments<AtomicU64, 8, 5>);
+
+impl Slots {
+    #[inline(always)]
+    pub(super) fn get(&self, slot: u32) -> Option<&Slot> {
+        self.0.get(slot)
+    }
 }
 
-const _: () = assert!(size_of::<Slot>() == 128, "a packet would touch a third cache line");
+impl Spokes for Slots {
+    fn due(&self, slot: u32) -> u32 {
+        self.get(slot).map_or(0, Place::due)
+    }
 
-/// What of a place matters only when a connection comes or goes.
-#[derive(Clone, Copy, Default)]
-struct Record {
-    generation: u32,
-    /// Hashes under which the two indexes know it.
-    hash: u64,
-    reply_hash: u64,
+    fn set_due(&self, slot: u32, due: u32) {
+        if let Some(slot) = self.get(slot) {
+            slot.set_due(due);
+        }
+    }
+
+    fn links(&self, slot: u32) -> (u32, u32) {
+        self.get(slot).map_or((0, 0), Place::links)
+    }
+
+    fn set_links(&self, slot: u32, before: u32, behind: u32) {
+        if let Some(slot) = self.get(slot) {
+            slot.set_links(before, behind);
+        }
+    }
 }
 
-/// See the module.
-pub struct Shard {
-    slots: Vec<Slot>,
-    /// One for each slot.
-    records: Vec<Record>,
-    free: Vec<u32>,
-    forward: HashTable<u32>,
-    reply: HashTable<u32>,
+/// See the module. What is not behind the lock is read at any time.
+pub(super) struct Shard {
+    pub(super) slots: Slots,
+    pub(super) forward: Index,
+    pub(super) reply: Index,
+    writer: Mutex<Writer>,
+}
+
+/// What the lock protects.
+struct Writer {
+    /// Slots that have ever been used.
+    used: u32,
+    /// The first free one of them, plus one; 0 is none.
+    free: u32,
+    /// Connections.
+    count: u32,
     wheel: Wheel,
-    due: Vec<Entry>,
+    extras: HashMap<u32, Box<Extra>, foldhash::fast::RandomState>,
+    /// Where eviction goes on looking.
+    hand: u32,
 }
 
 impl Shard {
     pub(super) fn new() -> Shard {
         Shard {
-            slots: Vec::new(),
-            records: Vec::new(),
-            free: Vec::new(),
-            forward: HashTable::new(),
-            reply: HashTable::new(),
-            wheel: Wheel::new(),
-            due: Vec::new(),
+            slots: Slots(Segments::new()),
+            forward: Index::new(),
+            reply: Index::new(),
+            writer: Mutex::new(Writer {
+                used: 0,
+                free: 0,
+                count: 0,
+                wheel: Wheel::new(),
+                extras: HashMap::default(),
+                hand: 0,
+            }),
         }
     }
 
+    /// A worker that panicked inside a shard leaves it usable: what is behind the lock is changed by
+    /// code that does not panic.
+    pub(super) fn lock<'a>(&'a self, table: &'a Connections) -> Locked<'a> {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        Locked { shard: self, table, writer }
+    }
+}
+
+/// A shard whose lock one holds.
+pub(super) struct Locked<'a> {
+    shard: &'a Shard,
+    table: &'a Connections,
+    writer: MutexGuard<'a, Writer>,
+}
+
+impl Locked<'_> {
     /// Connections in the shard, expired ones that have not been swept among them.
-    pub fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
+    pub(super) fn len(&self) -> usize {
+        self.writer.count as usize
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    /// The connection called `name`.
+    pub(super) fn find(&self, hash: u64, name: &Name) -> Option<u32> {
+        let is_it = |slot| self.look(slot).is_some_and(|seen| seen.name.is(name));
+        self.shard.forward.find(hash, is_it)
     }
 
-    /// All connections.
-    pub fn iter(&self) -> impl Iterator<Item = &Connection> {
-        self.slots.iter().filter_map(|slot| slot.connection.as_ref())
+    /// The connection that a server's packet belongs to; `answer` has the server, at `address`, as
+    /// its peer.
+    pub(super) fn find_reply(&self, hash: u64, answer: &Name, address: IpAddr) -> Option<u32> {
+        let is_it = |slot| {
+            self.look(slot).is_some_and(|seen| {
+                seen.name.may_be_answered_by(answer)
+                    && self.server_address(slot, &seen) == Some(address)
+            })
+        };
+        self.shard.reply.find(hash, is_it)
     }
 
-    /// All connections, to change what neither names them nor says when they expire.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection> {
-        self.slots.iter_mut().filter_map(|slot| slot.connection.as_mut())
+    fn look(&self, slot: u32) -> Option<Seen> {
+        self.shard.slots.get(slot)?.look()
     }
 
-    pub(super) fn find(&self, hash: u64, tuple: &Tuple) -> Option<u32> {
-        let same = |&index: &u32| self.get(index).is_some_and(|found| found.tuple == *tuple);
-        self.forward.find(hash, same).copied()
-    }
-
-    pub(super) fn find_reply(&self, hash: u64, tuple: &Tuple) -> Option<u32> {
-        let same = |&index: &u32| self.get(index).is_some_and(|found| found.is_answered_by(tuple));
-        self.reply.find(hash, same).copied()
-    }
-
-    fn get(&self, index: u32) -> Option<&Connection> {
-        self.slots[index as usize].connection.as_ref()
+    fn server_address(&self, slot: u32, seen: &Seen) -> Option<IpAddr> {
+        let extra = if seen.name.has_extra() { self.writer.extras.get(&slot) } else { None };
+        let own = extra.and_then(|extra| extra.server);
+        own.or_else(|| Some(self.table.bindings.newest().get(seen.binding)?.address))
     }
 
     /// Runs `act` on a connection and sees to it that the wheel looks at it in time.
     pub(super) fn with<R>(
         &mut self,
-        index: u32,
+        slot: u32,
         act: impl FnOnce(&mut Connection) -> R,
     ) -> Option<R> {
-        let slot = &mut self.slots[index as usize];
-        let connection = slot.connection.as_mut()?;
-        let result = act(connection);
-        // A shorter timeout than the one before: the entry in the wheel would come up too late.
-        if nanoseconds(connection.expires) < slot.looked_at {
-            let generation = self.records[index as usize].generation;
-            let entry = Entry { index, generation };
-            slot.looked_at = nanoseconds(self.wheel.insert(entry, connection.expires));
-        }
+        let mut connection = self.unpack(slot)?;
+        let result = act(&mut connection);
+        self.put_back(slot, connection);
         Some(result)
     }
 
-    /// Puts a connection into the slab and under both hashes.
-    pub(super) fn insert(&mut self, hash: u64, reply_hash: u64, connection: Connection) -> u32 {
-        let expires = connection.expires;
-        let index = match self.free.pop() {
-            Some(index) => index,
-            None => {
-                self.slots.push(Slot { connection: None, looked_at: 0 });
-                self.records.push(Record::default());
-                self.slots.len() as u32 - 1
-            }
+    /// A connection as it is. It goes back by [`put_back`](Locked::put_back), or is removed.
+    fn unpack(&mut self, slot: u32) -> Option<Connection> {
+        let seen = self.look(slot)?;
+        let binding = self.table.bindings.newest().get(seen.binding)?.clone();
+        let extra = match seen.name.has_extra() {
+            true => self.writer.extras.remove(&slot),
+            false => None,
         };
-        let record = &mut self.records[index as usize];
-        (record.hash, record.reply_hash) = (hash, reply_hash);
-        let entry = Entry { index, generation: record.generation };
-        let slot = &mut self.slots[index as usize];
-        slot.connection = Some(connection);
-        slot.looked_at = nanoseconds(self.wheel.insert(entry, expires));
-        let records = &self.records;
-        self.forward.insert_unique(hash, index, |&other| records[other as usize].hash);
-        self.reply.insert_unique(reply_hash, index, |&other| records[other as usize].reply_hash);
-        index
+        let Seen { name, moment, .. } = seen;
+        Some(Connection::from_table(Parts {
+            tuple: name.tuple(),
+            server_port: name.server_port(),
+            binding,
+            state: moment.state(),
+            expires: time(moment.expires()),
+            no_output: moment.has_no_output(),
+            active: moment.is_active(),
+            packets: moment.packets(),
+            extra,
+        }))
     }
 
-    /// Takes a connection out.
-    pub(super) fn remove(&mut self, index: u32) -> Option<Connection> {
-        let connection = self.slots[index as usize].connection.take()?;
-        let record = &mut self.records[index as usize];
-        record.generation = record.generation.wrapping_add(1);
-        let (hash, reply_hash) = (record.hash, record.reply_hash);
-        for (table, hash) in [(&mut self.forward, hash), (&mut self.reply, reply_hash)] {
-            if let Ok(entry) = table.find_entry(hash, |&other| other == index) {
-                entry.remove();
+    fn put_back(&mut self, slot: u32, mut connection: Connection) {
+        let Some(place) = self.shard.slots.get(slot) else { return };
+        let extra = connection.take_extra();
+        let name = name_of(&connection, extra.is_some());
+        if let Some(extra) = extra {
+            self.writer.extras.insert(slot, extra);
+        }
+        let before = place.put(&name, moment_of(&connection));
+        // Another worker's packet may have come in between, but states move under the lock alone:
+        // what it was before is what `unpack` saw.
+        if before.is_active() != connection.is_active() {
+            connection.server().load.connection_moved(connection.is_active());
+        }
+        if self.writer.wheel.is_late(place.due(), connection.expires) {
+            self.writer.wheel.remove(slot, &self.shard.slots);
+            self.writer.wheel.insert(slot, connection.expires, &self.shard.slots);
+        }
+    }
+
+    /// Puts a connection into a slot and under both hashes. Gives it back when there is no place.
+    pub(super) fn insert(
+        &mut self,
+        hash: u64,
+        reply_hash: u64,
+        mut connection: Connection,
+    ) -> Result<u32, Connection> {
+        let Some(slot) = self.allocate() else {
+            return Err(connection);
+        };
+        let Some(place) = self.shard.slots.get(slot) else { return Err(connection) };
+        let shard = self.shard;
+        let hashes = Hashes { shard, table: self.table, extras: &self.writer.extras };
+        if !shard.forward.insert(hash, slot, |slot| hashes.forward(slot)) {
+            self.free(slot);
+            return Err(connection);
+        }
+        if !shard.reply.insert(reply_hash, slot, |slot| hashes.reply(slot)) {
+            shard.forward.remove(hash, slot);
+            self.free(slot);
+            return Err(connection);
+        }
+        let extra = connection.take_extra();
+        let name = name_of(&connection, extra.is_some());
+        if let Some(extra) = extra {
+            self.writer.extras.insert(slot, extra);
+        }
+        place.fill(&name, connection.binding.id, moment_of(&connection));
+        self.writer.wheel.insert(slot, connection.expires, &shard.slots);
+        self.writer.count += 1;
+        connection.into_table();
+        Ok(slot)
+    }
+
+    fn allocate(&mut self) -> Option<u32> {
+        let writer = &mut *self.writer;
+        if let Some(slot) = writer.free.checked_sub(1) {
+            writer.free = self.shard.slots.links(slot).1;
+            return Some(slot);
+        }
+        if writer.used >= SLOTS {
+            return None;
+        }
+        self.shard.slots.0.make(writer.used)?;
+        writer.used += 1;
+        Some(writer.used - 1)
+    }
+
+    fn free(&mut self, slot: u32) {
+        let first = std::mem::replace(&mut self.writer.free, slot + 1);
+        self.shard.slots.set_links(slot, 0, first);
+    }
+
+    /// Takes a connection out of the table.
+    pub(super) fn remove(&mut self, slot: u32) -> Option<Connection> {
+        self.writer.wheel.remove(slot, &self.shard.slots);
+        loop {
+            let seen = self.look(slot)?;
+            if let Some(gone) = self.remove_seen(slot, &seen) {
+                return Some(gone);
             }
         }
-        self.free.push(index);
+    }
+
+    /// Takes out a connection that is not in the wheel, if no packet has come since it was seen.
+    fn remove_seen(&mut self, slot: u32, seen: &Seen) -> Option<Connection> {
+        let place = self.shard.slots.get(slot)?;
+        if !place.empty(seen.moment) {
+            return None;
+        }
+        let binding = self.table.bindings.newest().get(seen.binding)?.clone();
+        let extra = self.writer.extras.remove(&slot);
+        let Seen { name, moment, .. } = *seen;
+        let mut connection = Connection::from_table(Parts {
+            tuple: name.tuple(),
+            server_port: name.server_port(),
+            binding,
+            state: moment.state(),
+            expires: time(moment.expires()),
+            no_output: moment.has_no_output(),
+            active: moment.is_active(),
+            packets: moment.packets(),
+            extra,
+        });
+        let (hash, reply_hash) = self.table.hashes(&connection.tuple, connection.server_endpoint);
+        self.shard.forward.remove(hash, slot);
+        self.shard.reply.remove(reply_hash, slot);
+        self.free(slot);
+        self.writer.count -= 1;
+        connection.out_of_table();
         Some(connection)
     }
 
@@ -150,43 +291,118 @@ impl Shard {
         mut goes: impl FnMut(&Connection) -> bool,
         mut gone: impl FnMut(&Connection),
     ) {
-        for index in (first..self.slots.len()).step_by(step) {
-            let goes = self.slots[index].connection.as_ref().is_some_and(&mut goes);
-            if goes && let Some(connection) = self.remove(index as u32) {
+        for slot in (first..self.writer.used as usize).step_by(step) {
+            let slot = slot as u32;
+            let goes = self.with(slot, |connection| goes(connection)) == Some(true);
+            if goes && let Some(connection) = self.remove(slot) {
                 gone(&connection);
             }
         }
     }
 
-    /// Removes what has expired by `now`; `gone` is told of each.
-    pub(super) fn expire(&mut self, now: Duration, mut gone: impl FnMut(&Connection)) {
-        let mut due = std::mem::take(&mut self.due);
-        while self.wheel.sweep(now, &mut due) {
-            for entry in due.drain(..) {
-                let slot = &mut self.slots[entry.index as usize];
-                let Some(connection) = &mut slot.connection else { continue };
-                if self.records[entry.index as usize].generation != entry.generation {
-                    continue;
-                }
-                if connection.expires <= now
-                    && let Some(reprieve) = connection.reprieve()
-                {
-                    connection.expires = now + reprieve;
-                }
-                if connection.expires <= now {
-                    if let Some(connection) = self.remove(entry.index) {
-                        gone(&connection);
-                    }
-                } else if slot.looked_at <= nanoseconds(now) {
-                    slot.looked_at = nanoseconds(self.wheel.insert(entry, connection.expires));
+    /// Shows every connection to `see`.
+    pub(super) fn visit(&mut self, mut see: impl FnMut(&Connection)) {
+        for slot in 0..self.writer.used {
+            if let Some(connection) = self.unpack(slot) {
+                see(&connection);
+                let mut connection = connection;
+                if let Some(extra) = connection.take_extra() {
+                    self.writer.extras.insert(slot, extra);
                 }
             }
         }
-        self.due = due;
+    }
+
+    /// Removes what has expired by `now`, after looking at `limit` connections at most; `gone` is
+    /// told of each. Returns how many were looked at.
+    pub(super) fn expire(
+        &mut self,
+        now: Duration,
+        limit: usize,
+        mut gone: impl FnMut(&Connection),
+    ) -> usize {
+        for looked in 0..limit {
+            let Some(slot) = self.writer.wheel.take(now, &self.shard.slots) else {
+                return looked;
+            };
+            let Some(mut seen) = self.look(slot) else { continue };
+            if time(seen.moment.expires()) <= now {
+                if seen.name.has_extra() {
+                    self.reprieve(slot, now);
+                    let Some(again) = self.look(slot) else { continue };
+                    seen = again;
+                }
+                if time(seen.moment.expires()) <= now
+                    && let Some(connection) = self.remove_seen(slot, &seen)
+                {
+                    gone(&connection);
+                    continue;
+                }
+                // A packet has just come.
+                let Some(again) = self.look(slot) else { continue };
+                seen = again;
+            }
+            self.writer.wheel.insert(slot, time(seen.moment.expires()), &self.shard.slots);
+        }
+        limit
+    }
+
+    /// Gives a connection on which others depend the time that it has to stay.
+    fn reprieve(&mut self, slot: u32, now: Duration) {
+        let Some(mut connection) = self.unpack(slot) else { return };
+        if let Some(reprieve) = connection.reprieve() {
+            connection.expires = now + reprieve;
+        }
+        if let Some(place) = self.shard.slots.get(slot) {
+            let extra = connection.take_extra();
+            place.put(&name_of(&connection, extra.is_some()), moment_of(&connection));
+            if let Some(extra) = extra {
+                self.writer.extras.insert(slot, extra);
+            }
+        }
     }
 }
 
-/// A time since start in a single word: it lasts for 584 years.
-fn nanoseconds(time: Duration) -> u64 {
-    time.as_nanos() as u64
+/// Tells the hashes of what is in a slot.
+struct Hashes<'a> {
+    shard: &'a Shard,
+    table: &'a Connections,
+    extras: &'a HashMap<u32, Box<Extra>, foldhash::fast::RandomState>,
+}
+
+impl Hashes<'_> {
+    fn forward(&self, slot: u32) -> u64 {
+        self.of(slot, |seen, _| seen.name.tuple().peer)
+    }
+
+    fn reply(&self, slot: u32) -> u64 {
+        self.of(slot, |seen, server| (server, seen.name.server_port()))
+    }
+
+    /// Hash of the client with another end. A slot without a connection has no entry that anybody
+    /// could look for.
+    fn of(&self, slot: u32, end: impl FnOnce(&Seen, IpAddr) -> (IpAddr, u16)) -> u64 {
+        let Some(seen) = self.shard.slots.get(slot).and_then(Place::look) else { return 0 };
+        let bound = self.table.bindings.newest();
+        let Some(binding) = bound.get(seen.binding) else { return 0 };
+        let extra = if seen.name.has_extra() { self.extras.get(&slot) } else { None };
+        let server = extra.and_then(|extra| extra.server).unwrap_or(binding.address);
+        let Tuple { protocol, client, .. } = seen.name.tuple();
+        let hash = |end| self.table.hash_end(protocol, end);
+        hash_both(hash(client), hash(end(&seen, server)))
+    }
+}
+
+fn name_of(connection: &Connection, has_extra: bool) -> Name {
+    Name::of(&connection.tuple).with(connection.server_endpoint.1, has_extra, connection.is_slow())
+}
+
+fn moment_of(connection: &Connection) -> Moment {
+    Moment::new(
+        connection.state,
+        connection.expires,
+        connection.packets(),
+        connection.is_half_seen(),
+        connection.is_active(),
+    )
 }

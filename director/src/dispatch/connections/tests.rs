@@ -22,7 +22,7 @@ fn endpoint(last: u8, port: u16) -> Endpoint {
 const VIP: u8 = 200;
 const REAL: u8 = 220;
 
-fn parts() -> (Arc<Service>, Arc<RealServer>) {
+pub(super) fn parts() -> (Arc<Service>, Arc<RealServer>) {
     let key = ServiceKey::Address { protocol: Protocol::Udp, address: endpoint(VIP, 53).into() };
     let spec = ServiceSpec {
         key,
@@ -49,6 +49,7 @@ proptest! {
         let table = Connections::new(1000);
         let timeouts = Timeouts::default();
         let (service, real) = parts();
+        let binding = table.bind(&service, &real, Transmitter::Nat, Duration::ZERO);
         let mut model: HashMap<u8, Duration> = HashMap::new();
         let mut now = Duration::from_secs(1);
         for (client, action, pause) in steps {
@@ -73,8 +74,7 @@ proptest! {
                 prop_assert_eq!(known, model.get(&client).map(|_| Way::In));
                 if known.is_none() {
                     let tuple = Tuple { protocol: 17, template: false, client: source, peer: vip };
-                    let connection = Connection::new(
-                        tuple, Transmitter::Nat, service.clone(), real.clone(), now);
+                    let connection = Connection::new(tuple, binding.clone(), now);
                     table.insert(connection, |connection| {
                         connection.incoming(Signal::Udp, 100, now, &timeouts);
                     });
@@ -91,8 +91,9 @@ proptest! {
 
 fn open(table: &Connections, client: Endpoint, vip: Endpoint, now: Duration) {
     let (service, real) = parts();
+    let binding = table.bind(&service, &real, Transmitter::Nat, now);
     let tuple = Tuple { protocol: 17, template: false, client, peer: vip };
-    let connection = Connection::new(tuple, Transmitter::Nat, service, real, now);
+    let connection = Connection::new(tuple, binding, now);
     table.insert(connection, |connection| {
         connection.incoming(Signal::Udp, 100, now, &Timeouts::default());
     });
@@ -114,17 +115,64 @@ fn a_server_that_is_also_a_client_has_both_kinds_of_packets_recognised() {
 }
 
 #[test]
-fn a_server_is_looked_up_as_one_only_while_it_has_connections() {
+fn a_server_is_looked_up_as_one_only_while_it_is_bound() {
     let table = Connections::new(10);
-    let (real, client, vip) = (endpoint(REAL, 5353), endpoint(1, 4000), endpoint(VIP, 53));
-    let known = || table.servers.may_have(super::hash_end(&table.hasher, 17, real));
-    open(&table, client, vip, Duration::from_secs(1));
+    let (service, real) = parts();
+    let known = || table.servers.may_have(endpoint(REAL, 5353).0);
+    assert!(!known());
+    for transmitter in [Transmitter::Nat, Transmitter::Direct, Transmitter::Nat] {
+        table.bind(&service, &real, transmitter, Duration::ZERO);
+    }
     assert!(known());
-    table.remove(&Tuple { protocol: 17, template: false, client, peer: vip });
-    assert!(!known(), "removed");
-    open(&table, client, vip, Duration::from_secs(1));
-    (0..SHARDS).for_each(|shard| table.expire(shard, Duration::from_secs(400)));
-    assert!(!known() && table.is_empty(), "expired");
+    table.unbind(&real, Duration::ZERO);
+    table.unbind(&real, Duration::ZERO);
+    assert!(!known());
+}
+
+/// FTP servers may announce somebody else's address.
+#[test]
+fn an_expected_connection_to_another_address_is_answered_from_there() {
+    let table = Connections::new(10);
+    let (now, timeouts) = (Duration::from_secs(1), Timeouts::default());
+    let (service, real) = parts();
+    let binding = table.bind(&service, &real, Transmitter::Nat, now);
+    let (client, vip, other) = (endpoint(1, 4000), endpoint(VIP, 50_000), endpoint(221, 50_000));
+    let tuple = Tuple { protocol: 6, template: false, client, peer: vip };
+    let expected = Connection::expected(tuple, other, &Arc::default(), binding, now, &timeouts);
+    table.expect(expected, now, &timeouts);
+    let answered = |from| table.with(6, from, client, |way, it| (way, it.server_endpoint));
+    assert_eq!(answered(other), Some((Way::Out, other)));
+    assert_eq!(answered(endpoint(REAL, 50_000)), None);
+    (0..SHARDS).for_each(|shard| table.expire(shard, Duration::from_secs(200)));
+    assert!(table.is_empty() && !table.servers.may_have(other.0));
+}
+
+#[test]
+fn a_full_table_shows_all_that_is_in_it() {
+    let table = Connections::new(3);
+    let now = Duration::from_secs(1);
+    for client in 0..3 {
+        open(&table, endpoint(client, 4000), endpoint(VIP, 53), now);
+    }
+    assert!(table.is_full());
+    let known = |client| {
+        let tuple = Tuple {
+            protocol: 17,
+            template: false,
+            client: endpoint(client, 4000),
+            peer: endpoint(VIP, 53),
+        };
+        table.with_tuple(&tuple, |_| ()).is_some()
+    };
+    assert!((0..3).all(known) && !known(3));
+    let visited = (0..SHARDS).map(|shard| {
+        let mut seen = 0;
+        assert!(table.visit(shard, |_| seen += 1));
+        assert_eq!(table.len_of(shard), seen);
+        seen
+    });
+    assert_eq!(visited.sum::<usize>(), 3);
+    assert!(!table.visit(SHARDS, |_| ()));
 }
 
 /// Workers that come with the same first packet at once, and with others' packets.
@@ -134,12 +182,13 @@ fn a_connection_without_a_port_is_given_the_first_one_by_whoever_comes() {
     let (now, timeouts) = (Duration::from_secs(1), Timeouts::default());
     let (service, real) = parts();
     let control = Arc::default();
+    let binding = table.bind(&service, &real, Transmitter::Nat, now);
     for client in 0..100 {
         let (nobody, vip) = (endpoint(client, 0), endpoint(VIP, 50_000));
         let tuple = Tuple { protocol: 6, template: false, client: nobody, peer: vip };
-        let parts = (service.clone(), real.clone());
         let server = endpoint(REAL, 50_000);
-        let expected = Connection::expected(tuple, server, &control, parts, now, &timeouts);
+        let binding = binding.clone();
+        let expected = Connection::expected(tuple, server, &control, binding, now, &timeouts);
         table.expect(expected, now, &timeouts);
     }
     let adopt = |client, port| {

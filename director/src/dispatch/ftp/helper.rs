@@ -67,11 +67,11 @@ impl Announced {
             Expected::Passive { server } => ((client.0, 0), server.1, server),
         };
         let tuple = Tuple { protocol: TCP, template: false, client, peer: (vip.0, port) };
-        let parts = (connection.service.clone(), connection.server.clone());
+        let binding = connection.binding.clone();
         let helper = connection.helper()?;
         let control = helper.control.clone();
         Some(Announced {
-            connection: Connection::expected(tuple, server, &control, parts, now, timeouts),
+            connection: Connection::expected(tuple, server, &control, binding, now, timeouts),
             control,
             given_up: helper.note(tuple),
         })

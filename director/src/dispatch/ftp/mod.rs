@@ -57,7 +57,7 @@ impl Ports {
 
     /// Whether a new connection is an FTP control connection.
     pub(super) fn helps(&self, connection: &Connection) -> bool {
-        connection.transmitter == Transmitter::Nat
+        connection.transmitter() == Transmitter::Nat
             && connection.tuple.protocol == TCP
             && self.contains(connection.tuple.peer.1)
     }
