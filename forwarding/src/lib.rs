@@ -12,6 +12,7 @@ pub mod helpers;
 pub mod icmp;
 pub mod mss;
 pub mod nat;
+pub mod plain;
 pub mod reset;
 pub mod tunnel;
 pub mod wire;

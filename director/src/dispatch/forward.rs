@@ -8,7 +8,8 @@ use forwarding::icmp::Error;
 use forwarding::tunnel::{Encapsulation, Outer};
 use forwarding::{Family, Fragment, Headers, Packet, direct, icmp, mss, nat};
 
-use super::connections::Way;
+use super::connection::Endpoint;
+use super::connections::{Connections, Way};
 use super::settings::Setting;
 use super::transmitter::{Transmitter, encapsulation};
 use super::verdict::{DropReason, Method, PassReason, Path, Stop, Verdict};
@@ -199,12 +200,8 @@ impl Dispatcher {
         };
         self.next_id = self.next_id.wrapping_add(1);
         let tunnel = onward.tunnel.unwrap_or_default();
-        let flow = match tunnel {
-            Encapsulation::Gue { .. } => {
-                self.shared.connections.flow_hash(target.client, target.virtual_endpoint)
-            }
-            Encapsulation::Ipip | Encapsulation::Gre { .. } => 0,
-        };
+        let (client, vip) = (target.client, target.virtual_endpoint);
+        let flow = flow_source(&self.shared.connections, tunnel, client, vip);
         match tunnel.encapsulate(packet, headers, partial, flow, &outer) {
             Some(made) => Verdict::Transmit {
                 method: Method::Tunnel,
@@ -242,6 +239,19 @@ impl Dispatcher {
             }
             None => Stop::Drop(reason),
         }
+    }
+}
+
+/// What the source port of a tunnel is chosen by, where it has one.
+pub(super) fn flow_source(
+    connections: &Connections,
+    tunnel: Encapsulation,
+    client: Endpoint,
+    vip: Endpoint,
+) -> u32 {
+    match tunnel {
+        Encapsulation::Gue { .. } => connections.flow_hash(client, vip),
+        Encapsulation::Ipip | Encapsulation::Gre { .. } => 0,
     }
 }
 

@@ -72,6 +72,12 @@ impl Policy {
 
     /// How long a connection lives after its last packet: `director` says it for all services.
     pub fn timeout(&self, state: State, director: &Timeouts) -> Duration {
+        Duration::from_secs(self.seconds(state, director).into())
+    }
+
+    /// The same in seconds.
+    #[inline]
+    pub fn seconds(&self, state: State, director: &Timeouts) -> u32 {
         let own = match state {
             State::Established => self.established.load(Relaxed),
             State::FinWait => self.fin_wait.load(Relaxed),
@@ -79,8 +85,8 @@ impl Policy {
             _ => 0,
         };
         match own {
-            0 => director.of(state),
-            seconds => Duration::from_secs(u64::from(seconds)),
+            0 => director.seconds(state),
+            seconds => seconds,
         }
     }
 

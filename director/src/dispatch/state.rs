@@ -153,7 +153,13 @@ impl Default for Timeouts {
 impl Timeouts {
     /// The timeout of `state`.
     pub fn of(&self, state: State) -> Duration {
-        let seconds = match state {
+        Duration::from_secs(self.seconds(state).into())
+    }
+
+    /// The same in seconds.
+    #[inline]
+    pub fn seconds(&self, state: State) -> u32 {
+        match state {
             State::None => 2,
             State::Established => self.established.load(Relaxed),
             State::FinWait => self.fin_wait.load(Relaxed),
@@ -162,9 +168,8 @@ impl Timeouts {
             State::Close => 10,
             State::LastAck => 30,
             State::Udp => self.udp.load(Relaxed),
-            State::Sctp(state) => return state.timeout(),
-        };
-        Duration::from_secs(u64::from(seconds))
+            State::Sctp(state) => state.timeout().as_secs() as u32,
+        }
     }
 
     /// Whether TCP connections follow the table against attacks.

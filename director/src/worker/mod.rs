@@ -5,12 +5,14 @@
 //! clock once per breath. Configuration, services and the kernel's network tables reach it as
 //! snapshots, loaded once per breath.
 
+mod batch;
 mod early;
 mod egress;
 mod pieces;
 mod recent;
 mod routes;
 mod status;
+mod sweep;
 mod waiting;
 
 use std::sync::Arc;
@@ -21,7 +23,7 @@ use arc_swap::{ArcSwap, Cache};
 use netio::{Frame, Pool, Port};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::dispatch::connections::SHARDS;
+use crate::dispatch::established::Sighting;
 use crate::dispatch::service::Services;
 use crate::dispatch::verdict::{DropReason, PassReason, Verdict};
 use crate::dispatch::{Dispatcher, Shared};
@@ -33,6 +35,7 @@ use forwarding::{Packet, checksum, parse};
 use pieces::Pieces;
 use routes::KernelRoutes;
 pub use status::{FrameLedger, WorkerStatus};
+use sweep::Sweep;
 use waiting::Waiting;
 
 /// Frames taken from a port in one breath.
@@ -102,8 +105,6 @@ pub struct WorkerParts {
 
 /// See the module.
 pub struct Worker {
-    index: usize,
-    workers: usize,
     ports: Vec<WorkerPort>,
     /// Frames to be sent, by port.
     out: Vec<Vec<Frame>>,
@@ -120,6 +121,10 @@ pub struct Worker {
     status: Arc<WorkerStatus>,
     stop: Arc<AtomicBool>,
     batch: Vec<Frame>,
+    /// What is known of the packets of a batch, in their order.
+    sightings: Box<[Option<Sighting>; BATCH]>,
+    /// Where the sweep of the connection table goes on, and where it is through.
+    sweep: Sweep,
 }
 
 impl Worker {
@@ -128,8 +133,6 @@ impl Worker {
         let interfaces = parts.ports.iter().map(|port| port.interface).collect();
         let seed = (parts.index as u16).wrapping_mul(0x9e37);
         Worker {
-            index: parts.index,
-            workers: parts.workers,
             out: parts.ports.iter().map(|_| Vec::with_capacity(BATCH * 2)).collect(),
             ports: parts.ports,
             pieces: Pieces::new(&parts.pool),
@@ -145,6 +148,8 @@ impl Worker {
             status: parts.status,
             stop: parts.stop,
             batch: Vec::with_capacity(BATCH),
+            sightings: Box::new([None; BATCH]),
+            sweep: Sweep::of_worker(parts.index, parts.workers),
         }
     }
 
@@ -173,6 +178,9 @@ impl Worker {
     pub fn breath(&mut self, now: Duration) -> std::io::Result<usize> {
         let services = Arc::clone(self.services.load());
         self.routes.refresh();
+        if self.dispatcher.refresh() {
+            self.routes.forget_servers(self.dispatcher.bindings());
+        }
         let mut received = 0;
         let mut batch = std::mem::take(&mut self.batch);
         for port in 0..self.ports.len() {
@@ -180,9 +188,7 @@ impl Worker {
             received += way_in
                 .receive(&mut self.pool, &mut batch, BATCH)
                 .map_err(|error| gone(way_in, &error))?;
-            for frame in batch.drain(..) {
-                self.handle(now, &services, port, frame);
-            }
+            self.handle(now, &services, port, &mut batch);
         }
         self.batch = batch;
         if !self.early.is_empty() {
@@ -201,18 +207,11 @@ impl Worker {
         }
         if now >= self.next_tick {
             self.tick(now);
+        } else if received < BATCH {
+            self.dispatcher.settle();
         }
+        self.sweep.go_on(&self.shared.connections, now);
         Ok(received)
-    }
-
-    /// One packet from port number `port`.
-    fn handle(&mut self, now: Duration, services: &Services, port: usize, frame: Frame) {
-        if let Some(filter) = &self.ports[port].filter
-            && !filter.wants(self.pool.bytes(&frame))
-        {
-            return self.pool.release(frame);
-        }
-        self.decide(now, services, port, frame, now);
     }
 
     /// Decides on a packet that came by port number `port` at `arrived`.
@@ -287,16 +286,15 @@ impl Worker {
     /// What is due ten times a second: each worker sees to its share of the table's timers.
     fn tick(&mut self, now: Duration) {
         self.next_tick = now + TICK;
-        for shard in (self.index..SHARDS).step_by(self.workers) {
-            self.shared.connections.expire(shard, now);
-        }
+        self.sweep.begin();
+        self.dispatcher.settle();
         self.status.report(&self.frames(), &self.ports);
     }
 
     /// Waits for a packet or the next tick; shortly only, while a packet waits for something else.
     fn sleep(&mut self, now: Duration) -> std::io::Result<()> {
         let until_tick = self.next_tick.saturating_sub(now).as_millis() as u16;
-        let at_rest = self.waiting.is_empty() && self.early.is_empty();
+        let at_rest = self.waiting.is_empty() && self.early.is_empty() && self.sweep.is_over();
         let timeout = if at_rest { until_tick.max(1) } else { 1 };
         let ready = self.ports.iter().filter_map(|port| port.port.readiness());
         let mut ready: Vec<PollFd<'_>> =

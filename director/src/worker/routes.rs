@@ -8,6 +8,8 @@ use arc_swap::{ArcSwap, Cache};
 
 use super::recent::Recent;
 use crate::dispatch::Routes;
+use crate::dispatch::connections::Binding;
+use crate::dispatch::established::{Exit, Exits};
 use crate::dispatch::verdict::Path;
 use crate::network::{Network, Resolver};
 
@@ -40,6 +42,9 @@ pub(super) struct KernelRoutes {
     interfaces: Vec<u32>,
     paths: Recent<IpAddr, Option<Path>>,
     links: Recent<(u32, IpAddr), Link>,
+    /// Ways to servers, by number of the binding.
+    to_servers: Vec<Option<Exit>>,
+    to_clients: Recent<IpAddr, Exit>,
 }
 
 impl KernelRoutes {
@@ -58,6 +63,8 @@ impl KernelRoutes {
             interfaces,
             paths: Recent::new(),
             links: Recent::new(),
+            to_servers: Vec::new(),
+            to_clients: Recent::new(),
         }
     }
 
@@ -69,7 +76,24 @@ impl KernelRoutes {
             self.current = Arc::clone(newest);
             self.paths.clear();
             self.links.clear();
+            self.to_clients.clear();
+            self.to_servers.fill(None);
         }
+    }
+
+    /// Makes room for ways to servers of `bindings` bindings, which have changed.
+    pub(super) fn forget_servers(&mut self, bindings: usize) {
+        self.to_servers.fill(None);
+        self.to_servers.resize(bindings.max(self.to_servers.len()), None);
+    }
+
+    /// The way to an address, if its next hop is known and its frames need no tag.
+    fn exit(&mut self, address: IpAddr) -> Option<Exit> {
+        let path = self.path(address)?;
+        let link = self.link(&path).ok()?;
+        let Path { mtu, source, .. } = path;
+        let Link { port, source: from, destination: to, vlan } = link;
+        vlan.is_none().then_some(Exit { mtu, source, port, from, to })
     }
 
     /// Whether the last `refresh` found something new.
@@ -98,6 +122,30 @@ impl KernelRoutes {
         let link = Link { port, source: interface.mac, destination, vlan };
         self.links.put(key, link);
         Ok(link)
+    }
+}
+
+impl Exits for KernelRoutes {
+    #[inline(always)]
+    fn to_server(&mut self, binding: &Binding) -> Option<Exit> {
+        if let Some(Some(exit)) = self.to_servers.get(binding.id()) {
+            return Some(*exit);
+        }
+        let exit = self.exit(binding.address)?;
+        if let Some(known) = self.to_servers.get_mut(binding.id()) {
+            *known = Some(exit);
+        }
+        Some(exit)
+    }
+
+    #[inline(always)]
+    fn to_client(&mut self, client: IpAddr) -> Option<Exit> {
+        if let Some(exit) = self.to_clients.get(&client) {
+            return Some(exit);
+        }
+        let exit = self.exit(client)?;
+        self.to_clients.put(client, exit);
+        Some(exit)
     }
 }
 

@@ -63,7 +63,7 @@ impl Sum {
 
     /// Adds the eight words of a 128-bit number.
     #[inline]
-    pub(super) fn u128(self, value: u128) -> Sum {
+    pub(crate) fn u128(self, value: u128) -> Sum {
         self.word(value as u32)
             .word((value >> 32) as u32)
             .word((value >> 64) as u32)

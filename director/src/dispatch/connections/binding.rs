@@ -35,9 +35,23 @@ pub struct Binding {
     pub transmitter: Transmitter,
     /// The server's address.
     pub address: IpAddr,
+    /// The same as a number.
+    pub(super) bits: u128,
 }
 
 impl Binding {
+    /// Its number: below [`Bindings::len`], and nobody else's at the time.
+    #[inline(always)]
+    pub fn id(&self) -> usize {
+        self.id as usize
+    }
+
+    /// The server's address as a number; one of IPv4 is in the lowest 32 bits.
+    #[inline(always)]
+    pub fn address_bits(&self) -> u128 {
+        self.bits
+    }
+
     /// Counts a packet of a connection, or one about it (an ICMP error): `bytes` of IP.
     pub fn counted(&self, bytes: usize, incoming: bool) {
         self.counted_all(1, bytes as u64, incoming);
@@ -165,6 +179,10 @@ impl Registry {
                     server: server.clone(),
                     transmitter,
                     address: server.load.address(),
+                    bits: match server.load.address() {
+                        IpAddr::V4(v4) => u128::from(v4.to_bits()),
+                        IpAddr::V6(v6) => v6.to_bits(),
+                    },
                 };
                 changed.set(id, Some(Arc::new(binding)));
                 id

@@ -19,9 +19,16 @@ pub(super) fn hash_end(hasher: &SeedableRandomState, protocol: u8, end: Endpoint
         IpAddr::V4(v4) => u128::from(v4.to_bits()),
         IpAddr::V6(v6) => v6.to_bits(),
     };
+    hash_bits(hasher, protocol, (address, end.1))
+}
+
+/// The same of an address that is a number.
+#[inline(always)]
+pub(super) fn hash_bits(hasher: &SeedableRandomState, protocol: u8, end: (u128, u16)) -> u64 {
+    let (address, port) = end;
     let mut state = hasher.build_hasher();
     state.write_u128(address);
-    state.write_u32(u32::from(protocol) << 16 | u32::from(end.1));
+    state.write_u32(u32::from(protocol) << 16 | u32::from(port));
     state.finish()
 }
 
@@ -76,7 +83,17 @@ impl Servers {
     /// Whether this may be a server.
     #[inline(always)]
     pub(super) fn may_have(&self, address: IpAddr) -> bool {
-        let bit = bit(address);
+        self.has(bit(address))
+    }
+
+    /// The same of an address that is a number.
+    #[inline(always)]
+    pub(super) fn may_have_bits(&self, address: u128) -> bool {
+        self.has(bit_of(address))
+    }
+
+    #[inline(always)]
+    fn has(&self, bit: usize) -> bool {
         self.bits[bit / 64].load(Relaxed) & 1 << (bit % 64) != 0
     }
 }
@@ -85,13 +102,15 @@ impl Servers {
 /// for each of their packets, so no key is needed.
 #[inline(always)]
 fn bit(address: IpAddr) -> usize {
-    let folded = match address {
-        IpAddr::V4(v4) => u64::from(v4.to_bits()),
-        IpAddr::V6(v6) => {
-            let bits = v6.to_bits();
-            (bits >> 64) as u64 ^ (bits as u64).rotate_left(23)
-        }
-    };
+    bit_of(match address {
+        IpAddr::V4(v4) => u128::from(v4.to_bits()),
+        IpAddr::V6(v6) => v6.to_bits(),
+    })
+}
+
+#[inline(always)]
+fn bit_of(address: u128) -> usize {
+    let folded = address as u64 ^ ((address >> 64) as u64).rotate_left(23);
     (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize
 }
 

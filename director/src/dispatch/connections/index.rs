@@ -93,6 +93,16 @@ impl Index {
         }
     }
 
+    /// A slot that may have the hash, if its entry is in the first of its buckets, as nearly all are.
+    #[inline(always)]
+    pub(super) fn guess(&self, hash: u64) -> Option<u32> {
+        let trace = Trace::of(hash);
+        let bucket = self.bucket(trace.first, self.buckets.load(Acquire))?;
+        let is_it = |entry: &u32| (entry ^ trace.tag) & !SLOT_MASK == 0 && entry & SLOT_MASK != 0;
+        let entry = bucket.0.iter().map(|place| place.load(Acquire)).find(is_it)?;
+        Some((entry & SLOT_MASK) - 1)
+    }
+
     /// The first slot that `is_it` among those that may have the hash.
     #[inline(always)]
     pub(super) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {

@@ -18,6 +18,7 @@
 
 mod binding;
 mod ends;
+mod established;
 mod expected;
 mod index;
 mod segments;
@@ -39,10 +40,11 @@ use super::service::{RealServer, Service};
 use super::transmitter::Transmitter;
 use binding::Registry;
 pub use binding::{Binding, Bindings};
-use ends::{Servers, hash_both, hash_end};
+use ends::{Servers, hash_bits, hash_both, hash_end};
+pub(super) use established::{Probe, Sight};
 use shard::{Locked, Shard};
-pub(super) use slot::MANY;
 use slot::Name;
+pub(super) use slot::{MANY, ticks, time};
 
 /// Shards in a table. Many more than workers, so that two seldom meet.
 pub const SHARDS: usize = 256;

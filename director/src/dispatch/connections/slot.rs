@@ -82,6 +82,15 @@ impl Name {
         Name { client, peer, ends }
     }
 
+    /// The name of a connection between two ends of one family, whose addresses are numbers.
+    #[inline(always)]
+    pub(super) fn of_bits(v6: bool, protocol: u8, client: (u128, u16), peer: (u128, u16)) -> Name {
+        let kind = if v6 { CLIENT_V6 | PEER_V6 } else { 0 };
+        let ends =
+            u64::from(client.1) << 48 | u64::from(peer.1) << 32 | u64::from(protocol) << 8 | kind;
+        Name { client: client.0, peer: peer.0, ends }
+    }
+
     pub(super) fn with(self, server_port: u16, has_extra: bool, is_slow: bool) -> Name {
         let extra = if has_extra { EXTRA } else { 0 };
         let slow = if is_slow { SLOW } else { 0 };
@@ -100,6 +109,12 @@ impl Name {
     #[inline(always)]
     pub(super) fn server_port(&self) -> u16 {
         (self.ends >> 16) as u16
+    }
+
+    /// Address, as a number, and port that the client talks to.
+    #[inline(always)]
+    pub(super) fn peer_bits(&self) -> (u128, u16) {
+        (self.peer, (self.ends >> 32) as u16)
     }
 
     pub(super) fn has_extra(&self) -> bool {
@@ -220,12 +235,12 @@ impl Moment {
 
 /// A time since start in the fractions in which expiry is counted, rounded up.
 #[inline(always)]
-pub(super) fn ticks(time: Duration) -> u32 {
+pub(crate) fn ticks(time: Duration) -> u32 {
     (time.as_nanos() as u64).div_ceil(TICK.as_nanos() as u64) as u32
 }
 
 /// The time since start that so many of them are.
-pub(super) fn time(ticks: u32) -> Duration {
+pub(crate) fn time(ticks: u32) -> Duration {
     TICK * ticks
 }
 

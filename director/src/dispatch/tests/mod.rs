@@ -2,6 +2,7 @@
 
 mod bed;
 mod bypass;
+mod established;
 mod extras;
 mod failure;
 mod forwarding_methods;
