@@ -12,4 +12,8 @@ crate::same! {
     fragments_by_nat_over_ipv6_are_what_the_kernel_sends: "fragments-nat-v6",
     fragments_by_direct_routing_over_ipv4_are_what_the_kernel_sends: "fragments-direct-v4",
     fragments_by_direct_routing_over_ipv6_are_what_the_kernel_sends: "fragments-direct-v6",
+    fragments_by_nat_over_ipv4_that_do_not_fit_make_what_they_make_in_the_kernel: "fragments-overlap-nat-v4",
+    fragments_by_nat_over_ipv6_that_do_not_fit_make_what_they_make_in_the_kernel: "fragments-overlap-nat-v6",
+    fragments_by_direct_routing_over_ipv4_that_do_not_fit_make_what_they_make_in_the_kernel: "fragments-overlap-direct-v4",
+    fragments_by_direct_routing_over_ipv6_that_do_not_fit_make_what_they_make_in_the_kernel: "fragments-overlap-direct-v6",
 }
