@@ -153,6 +153,19 @@ pub struct IcmpError {
     pub router: bool,
     /// How many bytes of the packet it quotes, from the IP header on.
     pub quoted: usize,
+    /// What is wrong with the error itself.
+    pub flaw: Option<Flaw>,
+}
+
+/// What can be wrong with an ICMP error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// Its checksum.
+    Sum,
+    /// IPv4: the checksum of the quoted header.
+    QuotedSum,
+    /// IPv4: the quoted header claims to have so many words of four bytes.
+    QuotedWords(u8),
 }
 
 /// What an ICMP error is about.
