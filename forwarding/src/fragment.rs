@@ -120,8 +120,8 @@ impl Fragmenter {
         };
         let mut headers = Headers { l4, end: l4 + length, ..self.headers };
         headers.fragment = match is_first {
-            true => Fragment::First { id: self.id },
-            false => Fragment::Later { id: self.id, offset: offset as u16 },
+            true => Fragment::First { id: self.id, length: length as u16 },
+            false => Fragment::Later { id: self.id, offset: offset as u16, more },
         };
         // Whoever has us cut an IPv4 packet has seen that it may be, as every next router will.
         headers.dont_fragment = headers.family == Family::V6;

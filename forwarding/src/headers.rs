@@ -23,6 +23,9 @@ pub enum Fragment {
     First {
         /// Identification, host order (16 bits in IPv4, 32 in IPv6).
         id: u32,
+        /// Bytes of the datagram that are in it: over IPv6 all behind the fragment header, which
+        /// may be more headers than the transport's.
+        length: u16,
     },
     /// A later fragment: no transport header, ports are 0.
     Later {
@@ -30,6 +33,8 @@ pub enum Fragment {
         id: u32,
         /// Where it begins, in bytes from the beginning of the datagram's payload on; at least 8.
         offset: u16,
+        /// Whether it is not the last one.
+        more: bool,
     },
 }
 

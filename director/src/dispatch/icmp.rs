@@ -5,6 +5,9 @@
 //! `client -> server` and goes to the client. One about a packet that we have put into a tunnel
 //! quotes `director -> server` (`tunnel_errors.rs`). Everything else is the kernel's, unless
 //! `schedule_icmp` is set: then an error about a service's packet goes to a server in any case.
+//!
+//! What cannot be read is the kernel's too, as it is (`NF_ACCEPT` of IPVS): nothing is rewritten by a
+//! quote that is no packet. One about a connection with a wrong checksum is dropped.
 
 use std::time::Duration;
 
@@ -30,7 +33,10 @@ impl Dispatcher {
     ) -> Verdict {
         let pass = Verdict::Pass(PassReason::Icmp);
         let Some(quote) = icmp::quoted(packet.bytes(), &headers) else {
-            return pass;
+            return match icmp::is_garbled(packet.bytes(), &headers) {
+                true => Verdict::Pass(PassReason::IcmpUnreadable),
+                false => pass,
+            };
         };
         if is_tunnels(&quote)
             && let Some(verdict) = self.tell_client(now, packet, &headers, &quote)
@@ -41,17 +47,22 @@ impl Dispatcher {
             return pass;
         }
         let bytes = headers.ip_len();
+        // Translating it would make up for what happened to it on the way.
+        let is_sound = icmp::has_right_sum(packet.bytes(), &headers);
         // The quoted packet went the other way: its destination is who sends here.
         let target = self.shared.connections.with(
             quote.protocol,
             (quote.destination, quote.destination_port),
             (quote.source, quote.source_port),
             |way, connection| {
-                connection.counted(bytes, way == Way::In);
+                if is_sound {
+                    connection.counted(bytes, way == Way::In);
+                }
                 Target::of(way, connection)
             },
         );
         let target = match target {
+            Some(_) if !is_sound => return Verdict::Drop(DropReason::IcmpChecksum),
             Some(target) => target,
             None => match self.schedule_icmp(now, services, &quote, bytes) {
                 Ok(target) => target,

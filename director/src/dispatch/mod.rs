@@ -217,12 +217,17 @@ impl Dispatcher {
         }
         match headers.fragment {
             Fragment::Whole => {}
-            Fragment::First { .. } => self.shared.fragments.remember(&headers, now),
-            Fragment::Later { .. } => match self.shared.fragments.ports(&headers, now) {
-                Some(ports) => (headers.source_port, headers.destination_port) = ports,
+            Fragment::First { .. } => {
+                if let Err(reason) = self.shared.fragments.first(&headers, now) {
+                    return Verdict::Drop(reason);
+                }
+            }
+            Fragment::Later { .. } => match self.shared.fragments.later(&headers, now) {
+                Ok(Some(ports)) => (headers.source_port, headers.destination_port) = ports,
                 // It looks like a packet of a service or a NAT server by its address alone. It may
                 // be one of the kernel's own, or the first fragment is still to come.
-                None => return Verdict::Pass(PassReason::Fragment),
+                Ok(None) => return Verdict::Pass(PassReason::Fragment),
+                Err(reason) => return Verdict::Drop(reason),
             },
         }
         let signal = Signal::read(packet.bytes(), &headers);
@@ -239,6 +244,13 @@ impl Dispatcher {
                 }
             }
         };
+        // What goes to the host's stack is for that to judge.
+        if headers.fragment != Fragment::Whole
+            && target.onward().is_ok()
+            && let Err(reason) = self.shared.fragments.admit(&headers, now)
+        {
+            return Verdict::Drop(reason);
+        }
         self.forward(now, routes, packet, headers, &target)
     }
 

@@ -57,6 +57,9 @@ impl Dispatcher {
         if ours != Some(true) {
             return None;
         }
+        if !icmp::has_right_sum(packet.bytes(), headers) {
+            return Some(Verdict::Drop(DropReason::IcmpChecksum));
+        }
         let reason = DropReason::TunnelError;
         let message = Header::at(packet.bytes(), headers.l4)?;
         let (kind, code, rest) = (message.kind(), message.code(), message.rest());

@@ -109,7 +109,10 @@ reasons! {
         Truncated = "truncated", "A header, or the length it announces, reaches past the frame.";
         BadHeader = "bad_header", "A header field has a value that no sender may write.";
         BadChecksum = "bad_ip_checksum", "The IPv4 header checksum is wrong.";
-        FragmentOverlap = "fragment_overlap", "A later fragment begins where the first one has the transport header: put together, it would undo what was checked and rewritten.";
+        FragmentOverlap = "fragment_overlap", "A fragment has bytes of another one of its datagram, which has been forwarded, or of the transport header; also every fragment that follows.";
+        FragmentDuplicate = "fragment_duplicate", "A fragment whose bytes have all been forwarded: the first ones count.";
+        BadFragment = "bad_fragment", "A fragment that is empty, past the end of its datagram or of any, says another end, or has no multiple of 8 bytes and is not the last; also those that follow where that leaves doubt.";
+        FragmentScattered = "fragment_scattered", "A fragment that would leave more than 16 separate parts of its datagram; also every fragment that follows.";
         NoChunk = "no_chunk", "SCTP without a chunk for a service, and no connection that it belongs to.";
         NoServer = "no_server", "The service has no server that may take a new connection; ICMP port unreachable was sent.";
         NoServerReset = "no_server_reset", "The service has no server that may take a new connection; RST was sent (`no_destination`).";
@@ -129,6 +132,7 @@ reasons! {
         TableFull = "table_full", "The connection table is full (`max_connections`).";
         NoFrames = "no_frames", "No free frame in packet memory (`frames`).";
         IcmpUnknown = "icmp_unknown", "An ICMP error about a connection that we do not have, or malformed.";
+        IcmpChecksum = "bad_icmp_checksum", "An ICMP error about one of our connections with a wrong checksum.";
         TunnelError = "tunnel_error", "An ICMP error about a packet that we have put into a tunnel; what concerns its client has been told to it.";
         FtpHeld = "ftp_held", "Part of an FTP control connection that repeats part of a rewritten line, or overtakes one: its sender repeats it.";
         FtpRefused = "ftp_refused", "A line of an FTP control connection that could not be rewritten for want of room.";
@@ -145,6 +149,7 @@ reasons! {
         NoConnection = "passed_no_connection", "A TCP or SCTP packet for a service that opens no connection and belongs to none.";
         Fragment = "passed_fragment", "A later fragment whose first fragment is none of ours, or has not been seen in time.";
         Icmp = "passed_icmp", "ICMP about none of our connections.";
+        IcmpUnreadable = "passed_icmp_unreadable", "An ICMP error that quotes nothing which could be a packet: too little of one, another IP version, lengths that cannot be.";
         FtpData = "passed_ftp_data", "Would open an FTP data connection that no control connection has announced.";
         Local = "passed_local", "The server is the director itself.";
     }

@@ -3,11 +3,12 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use etherparse::{
-    IpFragOffset, IpHeaders, IpNumber, Ipv4Extensions, Ipv4Header, Ipv4Options, Ipv6Extensions,
-    Ipv6FragmentHeader, Ipv6Header, Ipv6RawExtHeader, PacketBuilder, TcpHeader,
+    IpHeaders, IpNumber, Ipv4Extensions, Ipv4Header, Ipv4Options, Ipv6Extensions, Ipv6Header,
+    Ipv6RawExtHeader, PacketBuilder, TcpHeader,
 };
 use forwarding::Headers;
 
+use crate::fragments::in_fragments;
 use crate::ftp;
 use crate::random::Random;
 use crate::scene::{PORTS, SILENT, VIP4, VIP6};
@@ -150,7 +151,7 @@ pub(crate) fn noise(random: &mut Random) -> Built {
 
 /// A packet of this protocol with everything else left to chance; sometimes in fragments.
 fn between(random: &mut Random, protocol: u8, from: SocketAddr, to: SocketAddr) -> Built {
-    let Some(mut ip) = ip_headers(random, from.ip(), to.ip()) else { return Built::default() };
+    let Some(ip) = ip_headers(random, from.ip(), to.ip()) else { return Built::default() };
     let length = if random.chance(40) { random.below(1700) } else { random.below(64) };
     let mut payload = vec![0; length];
     random.fill(&mut payload);
@@ -166,32 +167,7 @@ fn between(random: &mut Random, protocol: u8, from: SocketAddr, to: SocketAddr) 
         }
         return Built { frames };
     }
-    // Two fragments; one may be lost, and they may change places.
-    let cut = (transport.len() / 2).next_multiple_of(8).min(transport.len());
-    let id = random.bits() as u32;
-    let mut frames = Vec::new();
-    for (offset, part) in [(0, &transport[..cut]), (cut, &transport[cut..])] {
-        let offset = IpFragOffset::try_new((offset / 8) as u16).unwrap();
-        match &mut ip {
-            IpHeaders::Ipv4(header, _) => {
-                (header.identification, header.fragment_offset) = (id as u16, offset);
-                (header.more_fragments, header.dont_fragment) = (offset.value() == 0, false);
-            }
-            IpHeaders::Ipv6(_, extensions) => {
-                let more = offset.value() == 0;
-                let header = Ipv6FragmentHeader::new(IpNumber(protocol), offset, more, id);
-                extensions.fragment = Some(header);
-            }
-        }
-        frames.extend(write(random, ip.clone(), protocol, part));
-    }
-    if random.chance(150) {
-        frames.reverse();
-    }
-    if random.chance(150) {
-        frames.truncate(1);
-    }
-    Built { frames }
+    in_fragments(random, ip, protocol, &transport)
 }
 
 fn ip_headers(random: &mut Random, from: IpAddr, to: IpAddr) -> Option<IpHeaders> {
@@ -274,7 +250,13 @@ fn transport(
     bytes
 }
 
-fn write(random: &mut Random, ip: IpHeaders, protocol: u8, payload: &[u8]) -> Option<Vec<u8>> {
+/// The packet as a frame, some with a tag, some with padding.
+pub(crate) fn write(
+    random: &mut Random,
+    ip: IpHeaders,
+    protocol: u8,
+    payload: &[u8],
+) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     PacketBuilder::ethernet2([2, 1, 1, 1, 1, 1], [2, 2, 2, 2, 2, 2])
         .ip(ip)

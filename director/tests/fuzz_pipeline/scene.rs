@@ -94,6 +94,8 @@ pub(crate) struct Scene {
     pub(crate) table: Table,
     pub(crate) hands: [Hands; 2],
     pub(crate) now: Duration,
+    /// Fragments over a transport header that have been sent: what needs no memory to be refused.
+    pub(crate) over_headers: u64,
 }
 
 impl Scene {
@@ -123,7 +125,7 @@ impl Scene {
             let Ok(wires) = <[Wire; 2]>::try_from(wires) else { unreachable!("two of them") };
             Hands { worker, status, wires }
         });
-        let mut scene = Scene { table, hands, now: Duration::from_secs(1) };
+        let mut scene = Scene { table, hands, now: Duration::from_secs(1), over_headers: 0 };
         for protocol in PROTOCOLS {
             for vip in [VIP4, VIP6] {
                 for place in 0..SERVICES.len() {

@@ -7,6 +7,7 @@ use director::control::operations::Command;
 use netio::CountingAllocator;
 
 use crate::bed::{Bed, CLIENT, CLIENT6, FRAMES, VIP, VIP6, at};
+use crate::fragments::{across, in_two};
 use crate::frames::{ACK, SYN, SYN_ACK, tcp, udp};
 
 #[global_allocator]
@@ -72,6 +73,22 @@ fn passing_dropping_and_answering_allocate_nothing_either() {
     allocations(&mut bed, &frames, 20);
     assert_eq!(allocations(&mut bed, &frames, 100), 0);
     assert!(bed.count(0, "icmp_sent") > 100 && bed.count(0, "truncated") == 480);
+}
+
+#[test]
+fn fragments_allocate_nothing_whether_they_fit_or_not() {
+    let [first, second] = in_two();
+    for (frames, label) in [
+        (vec![first.clone(), second.clone()], "sent_nat"),
+        (vec![first.clone(), first.clone(), second.clone()], "fragment_duplicate"),
+        (vec![first, across(), second], "fragment_overlap"),
+    ] {
+        let mut bed = Bed::new(1);
+        bed.serve(Protocol::Udp, VIP, &["10.77.0.11:80"], Forwarding::Nat);
+        allocations(&mut bed, &frames, 40);
+        assert_eq!(allocations(&mut bed, &frames, 200), 0, "{label}");
+        assert!(bed.count(0, label) >= 240, "{label}");
+    }
 }
 
 #[test]

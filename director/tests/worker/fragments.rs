@@ -56,7 +56,7 @@ fn large() -> Vec<u8> {
 }
 
 /// The same in two packets.
-fn in_two() -> [Vec<u8>; 2] {
+pub(crate) fn in_two() -> [Vec<u8>; 2] {
     let datagram = &large()[34..];
     [(0, 800), (800, DATAGRAM)].map(|(from, to)| {
         let mut header = header();
@@ -180,6 +180,50 @@ fn a_fragment_that_overtakes_the_first_one_waits_for_it() {
         out.extend(bed.hands[other].back.collect_all());
         assert_eq!(out.len(), 2);
         assert_eq!(seen(&whole(&out)).destination, at(REAL));
+        assert_eq!(bed.hands[other].worker.frames().waiting, 0);
+    }
+}
+
+/// A fragment over the end of the first one of `in_two` and the beginning of the second.
+pub(crate) fn across() -> Vec<u8> {
+    let mut header = header();
+    header.fragment_offset = IpFragOffset::try_new(792 / 8).unwrap();
+    header.more_fragments = true;
+    framed(header, 17, &[0xee; 16])
+}
+
+#[test]
+fn a_fragment_over_one_that_another_worker_has_sent_is_dropped_by_both() {
+    let mut bed = Bed::new(2);
+    serve(&bed, Forwarding::Nat, REAL);
+    let [first, second] = in_two();
+    assert_eq!(bed.request(0, &first).len(), 1);
+    assert!(bed.request(1, &across()).is_empty());
+    assert!(bed.request(0, &second).is_empty());
+    assert_eq!([0, 1].map(|worker| bed.count(worker, "fragment_overlap")), [1, 1]);
+}
+
+#[test]
+fn fragments_that_waited_for_the_first_one_are_judged_by_it_and_each_other() {
+    for workers in [1, 2] {
+        let mut bed = Bed::new(workers);
+        serve(&bed, Forwarding::Nat, REAL);
+        let [first, second] = in_two();
+        let other = workers - 1;
+        // The second one, twice, and what overlaps both.
+        for early in [&second, &second, &across()] {
+            assert!(bed.request(other, early).is_empty());
+        }
+        assert_eq!(bed.hands[other].worker.frames().waiting, 3);
+        let mut out = bed.request(0, &first);
+        bed.now += Duration::from_millis(5);
+        bed.breath(other);
+        out.extend(bed.hands[other].back.collect_all());
+        assert_eq!(seen(&whole(&out)).destination, at(REAL), "the datagram and nothing else");
+        // When it was complete, the others had no datagram any more: they are the host's.
+        bed.now += Duration::from_millis(10);
+        bed.breath(other);
+        assert_eq!(bed.count(other, "passed_fragment"), 2);
         assert_eq!(bed.hands[other].worker.frames().waiting, 0);
     }
 }

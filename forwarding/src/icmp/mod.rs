@@ -17,5 +17,5 @@ mod quoted;
 mod translate;
 
 pub use error::{Error, error, number};
-pub use quoted::{quoted, tunnelled};
+pub use quoted::{has_right_sum, is_garbled, quoted, tunnelled};
 pub use translate::{Translation, translate};

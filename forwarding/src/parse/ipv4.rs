@@ -44,7 +44,7 @@ pub(crate) fn network(bytes: &[u8], l3: usize, extent: Extent) -> Result<Headers
         destination_port: 0,
         ttl: header.ttl(),
         dont_fragment: flags_and_offset & ipv4::DONT_FRAGMENT != 0,
-        fragment: fragment(flags_and_offset, header.identification()),
+        fragment: fragment(flags_and_offset, header.identification(), end - l3 - header_len),
         tcp_flags: 0,
     })
 }
@@ -62,13 +62,14 @@ fn with_options(bytes: &[u8], l3: usize) -> Result<(usize, Sum), Malformed> {
 }
 
 #[inline(always)]
-fn fragment(flags_and_offset: u16, id: u16) -> Fragment {
+fn fragment(flags_and_offset: u16, id: u16, length: usize) -> Fragment {
     let id = u32::from(id);
     if flags_and_offset & (ipv4::OFFSET | ipv4::MORE_FRAGMENTS) == 0 {
         Fragment::Whole
     } else if flags_and_offset & ipv4::OFFSET == 0 {
-        Fragment::First { id }
+        Fragment::First { id, length: length as u16 }
     } else {
-        Fragment::Later { id, offset: (flags_and_offset & ipv4::OFFSET) * 8 }
+        let more = flags_and_offset & ipv4::MORE_FRAGMENTS != 0;
+        Fragment::Later { id, offset: (flags_and_offset & ipv4::OFFSET) * 8, more }
     }
 }

@@ -70,7 +70,8 @@ fn step_over_extensions(bytes: &[u8], headers: &mut Headers) -> Result<(), Malfo
             protocol::FRAGMENT => {
                 fragmented = true;
                 len = extension::LEN;
-                headers.fragment = fragment(header.offset_and_flags(), header.identification());
+                let length = headers.end.saturating_sub(headers.l4 + len);
+                headers.fragment = fragment(header, length);
             }
             _ => {}
         }
@@ -101,12 +102,14 @@ fn is_extension(protocol: u8) -> bool {
 
 /// A fragment header on a packet that is not fragmented ("atomic fragment", RFC 6946) makes it no
 /// fragment.
-fn fragment(offset_and_flags: u16, id: u32) -> Fragment {
-    if offset_and_flags & (extension::OFFSET | extension::MORE_FRAGMENTS) == 0 {
+fn fragment(header: extension::Header<&[u8; extension::LEN]>, length: usize) -> Fragment {
+    let (offset_and_flags, id) = (header.offset_and_flags(), header.identification());
+    let more = offset_and_flags & extension::MORE_FRAGMENTS != 0;
+    if !more && offset_and_flags & extension::OFFSET == 0 {
         Fragment::Whole
     } else if offset_and_flags & extension::OFFSET == 0 {
-        Fragment::First { id }
+        Fragment::First { id, length: length as u16 }
     } else {
-        Fragment::Later { id, offset: offset_and_flags & extension::OFFSET }
+        Fragment::Later { id, offset: offset_and_flags & extension::OFFSET, more }
     }
 }

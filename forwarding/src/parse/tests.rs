@@ -184,12 +184,13 @@ fn first_fragments_have_ports_and_later_ones_have_not() {
     for (spec, id) in [(v4(), 0x4242), (v6(), 0x0102_0304)] {
         let spec = Spec { payload: vec![1; 100], ..spec };
         let first = parse(&spec.build_fragment(0, true)).unwrap();
-        assert_eq!(first.fragment, Fragment::First { id });
+        let length = first.payload_len() as u16;
+        assert_eq!(first.fragment, Fragment::First { id, length });
         assert_eq!((first.source_port, first.destination_port), (1000, 80));
         assert_ne!(first.tcp_flags, 0);
         for more in [true, false] {
             let later = parse(&spec.build_fragment(40, more)).unwrap();
-            assert_eq!(later.fragment, Fragment::Later { id, offset: 40 });
+            assert_eq!(later.fragment, Fragment::Later { id, offset: 40, more });
             assert_eq!((later.source_port, later.destination_port), (0, 0));
             assert_eq!((later.protocol, later.tcp_flags), (6, 0));
             assert_eq!(later.l4, first.l4);

@@ -7,7 +7,7 @@ use forwarding::checksum::{Sum, pseudo_header};
 use super::chunks::Chunks;
 use super::frames;
 use super::place::ROUTERS;
-use super::step::{IcmpError, Kind, Packet, Problem, Protocol};
+use super::step::{Flaw, IcmpError, Kind, Packet, Problem, Protocol};
 
 /// Payload of the packet that an error is about.
 const PAYLOAD: usize = 600;
@@ -27,6 +27,11 @@ pub(super) fn packet(
     let ends = (to.ip(), from.ip());
     let past = Packet { ttl: 55, ..*packet };
     let mut quote = frames::ip(&past, ends, protocol, id, &frames::transport(kind, to, from));
+    match error.flaw {
+        Some(Flaw::QuotedSum) => quote[10] ^= 1,
+        Some(Flaw::QuotedWords(words)) => quote[0] = 0x40 | words,
+        Some(Flaw::Sum) | None => {}
+    }
     quote.truncate(error.quoted);
 
     let v6 = from.is_ipv6();
@@ -41,6 +46,9 @@ pub(super) fn packet(
     };
     let sum = sum.bytes(&message).checksum();
     message[2..4].copy_from_slice(&sum.to_be_bytes());
+    if error.flaw == Some(Flaw::Sum) {
+        message[3] ^= 1;
+    }
     frames::ip(packet, (sender, to.ip()), if v6 { 58 } else { 1 }, id, &message)
 }
 

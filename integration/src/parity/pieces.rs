@@ -15,6 +15,7 @@ const FRAGMENT: u8 = 44;
 const FRAGMENT_LEN: usize = 8;
 const V6_LEN: usize = 40;
 const V4_LEN: usize = 20;
+const UDP_LEN: usize = 8;
 
 /// The fragment that `packet` is; `datagram` makes the whole, UDP header and all, with this many
 /// bytes of payload.
@@ -24,10 +25,14 @@ pub(super) fn packet(
     ends: (IpAddr, IpAddr),
     datagram: impl Fn(usize) -> Vec<u8>,
 ) -> Vec<u8> {
-    let whole = datagram(piece.datagram);
-    let end = whole.len().min(piece.offset + piece.length);
+    let mut whole = datagram(piece.datagram);
+    let end = piece.offset + piece.length;
+    whole.resize(whole.len().max(end), 0);
+    if piece.forged {
+        whole[UDP_LEN..].iter_mut().for_each(|byte| *byte = !*byte);
+    }
     let bytes = &whole[piece.offset..end];
-    let more = u16::from(end < whole.len());
+    let more = u16::from(piece.more);
     // A client's flow has a port of its own, and its datagrams differ in length.
     let id = packet.flow.client.port().wrapping_add(piece.datagram as u16);
     if ends.0.is_ipv6() {
@@ -43,25 +48,32 @@ pub(super) fn packet(
     fragment
 }
 
-/// Puts fragments among `arrivals` together; each whole stands where its last fragment was. What
-/// lacks a fragment stays in pieces.
-pub(super) fn put_together(arrivals: Vec<Arrival>) -> Vec<Arrival> {
-    let mut parts: BTreeMap<Vec<u8>, Vec<Arrival>> = BTreeMap::new();
-    let mut out = Vec::new();
-    for arrival in arrivals {
-        let Some(fragment) = Fragment::of(&arrival.packet) else {
-            out.push(arrival);
-            continue;
-        };
-        let datagram = parts.entry(fragment.name).or_default();
-        datagram.push(arrival);
-        if let Some(packet) = whole(datagram) {
-            out.push(Arrival { packet, to: datagram[0].to });
-            datagram.clear();
+/// What receivers have of datagrams that lack a fragment.
+#[derive(Default)]
+pub(super) struct Receivers {
+    parts: BTreeMap<Vec<u8>, Vec<Arrival>>,
+}
+
+impl Receivers {
+    /// Puts fragments among `arrivals` together; each whole stands where its last fragment was. What
+    /// lacks a fragment has not been received yet: the kernel keeps it to itself, and ours has sent
+    /// what it had before it knew.
+    pub(super) fn put_together(&mut self, arrivals: Vec<Arrival>) -> Vec<Arrival> {
+        let mut out = Vec::new();
+        for arrival in arrivals {
+            let Some(fragment) = Fragment::of(&arrival.packet) else {
+                out.push(arrival);
+                continue;
+            };
+            let datagram = self.parts.entry(fragment.name).or_default();
+            datagram.push(arrival);
+            if let Some(packet) = whole(datagram) {
+                out.push(Arrival { packet, to: datagram[0].to });
+                datagram.clear();
+            }
         }
+        out
     }
-    out.extend(parts.into_values().flatten());
-    out
 }
 
 /// What the headers of a fragment say.
@@ -97,23 +109,27 @@ impl Fragment {
     }
 }
 
-/// The packet that these fragments make, when they are all of it.
+/// The packet that these fragments make, when they are all of it. The receiver is the most gullible
+/// one that there could be, so that nothing that should not have come goes unseen: it takes fragments
+/// that overlap, the later one's bytes, and the last end that it hears.
 fn whole(fragments: &[Arrival]) -> Option<Vec<u8>> {
-    let mut read: Vec<_> =
-        fragments.iter().filter_map(|part| Some((Fragment::of(&part.packet)?, part))).collect();
-    read.sort_by_key(|(fragment, _)| fragment.offset);
-    let mut payload: Vec<u8> = Vec::new();
-    for (fragment, part) in &read {
-        if fragment.offset != payload.len() {
-            return None;
+    let mut bytes: Vec<Option<u8>> = Vec::new();
+    let (mut first, mut end) = (None, None);
+    for arrival in fragments {
+        let fragment = Fragment::of(&arrival.packet)?;
+        let part = arrival.packet.get(fragment.begin..)?;
+        let past = fragment.offset + part.len();
+        bytes.resize(bytes.len().max(past), None);
+        bytes[fragment.offset..past].iter_mut().zip(part).for_each(|(to, byte)| *to = Some(*byte));
+        if fragment.offset == 0 {
+            first = Some(&arrival.packet);
         }
-        payload.extend(&part.packet[fragment.begin..]);
+        if !fragment.more {
+            end = Some(past);
+        }
     }
-    let ((_, first), (last, _)) = (read.first()?, read.last()?);
-    if last.more {
-        return None;
-    }
-    let mut packet = first.packet.clone();
+    let payload: Vec<u8> = bytes.get(..end?)?.iter().copied().collect::<Option<_>>()?;
+    let mut packet = first?.clone();
     if packet[0] >> 4 == 6 {
         packet[6] = packet[V6_LEN];
         packet.truncate(V6_LEN);

@@ -125,12 +125,23 @@ pub enum Kind {
 /// A fragment of a UDP datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Payload bytes of the whole datagram.
+    /// Payload bytes of the whole datagram. Fragments that agree in it have one identification.
     pub datagram: usize,
     /// Where the fragment begins, in bytes from the UDP header on; a multiple of 8.
     pub offset: usize,
-    /// How many bytes it has; a multiple of 8 unless it is the last one.
+    /// How many bytes it has; a multiple of 8 unless it is the last one. May reach past the end.
     pub length: usize,
+    /// Whether it says that it is not the last one.
+    pub more: bool,
+    /// Whether its bytes behind the UDP header are others than those of the datagram.
+    pub forged: bool,
+}
+
+impl Piece {
+    /// A fragment as its sender cuts it.
+    pub fn new(datagram: usize, offset: usize, length: usize) -> Piece {
+        Piece { datagram, offset, length, more: offset + length < datagram + 8, forged: false }
+    }
 }
 
 /// An ICMP error.
@@ -142,6 +153,19 @@ pub struct IcmpError {
     pub router: bool,
     /// How many bytes of the packet it quotes, from the IP header on.
     pub quoted: usize,
+    /// What is wrong with the error itself.
+    pub flaw: Option<Flaw>,
+}
+
+/// What can be wrong with an ICMP error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// Its checksum.
+    Sum,
+    /// IPv4: the checksum of the quoted header.
+    QuotedSum,
+    /// IPv4: the quoted header claims to have so many words of four bytes.
+    QuotedWords(u8),
 }
 
 /// What an ICMP error is about.

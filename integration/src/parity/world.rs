@@ -10,7 +10,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::arrival::Arrival;
 use super::frames;
-use super::pieces;
+use super::pieces::Receivers;
 use super::place::{self, Who};
 use super::step::{Flow, From, Kind, Packet, Protocol};
 use crate::lab::{Host, Mac};
@@ -31,6 +31,7 @@ pub(super) struct World {
     sentinel: u16,
     /// Which server a flow went to, and as whom.
     servers: HashMap<Flow, (Who, SocketAddr)>,
+    receivers: Receivers,
 }
 
 impl World {
@@ -43,6 +44,7 @@ impl World {
             director,
             sentinel: 0,
             servers: HashMap::new(),
+            receivers: Receivers::default(),
         })
     }
 
@@ -73,7 +75,8 @@ impl World {
             frames::frame(&sentinel, ends, (place::CLIENTS.0, self.director.0), self.sentinel);
         frames.push(self.frame(&bytes)?);
         self.port.transmit(&mut self.pool, &mut frames).context("send")?;
-        let arrivals = pieces::put_together(self.receive()?);
+        let arrivals = self.receive()?;
+        let arrivals = self.receivers.put_together(arrivals);
         for packet in packets.iter().filter(|packet| packet.from == From::Client) {
             let found = arrivals.iter().rev().find(|arrival| arrival.is_of(&packet.flow));
             if let Some((to, (_, _, address))) = found.and_then(|a| Some((a.to, a.ends()?))) {

@@ -121,7 +121,9 @@ fn a_fragment_whose_port_would_change_is_dropped_and_others_go_on() {
         bed.sctp(CLIENT, VIP, chunk::INIT);
         let whole = packet(CLIENT, VIP, Some(chunk::DATA));
         let mut frame = whole.clone();
-        // "More fragments" in place of "don't fragment", and the header's sum with it.
+        // Ports and the beginning of a chunk; "more fragments" in place of "don't fragment", and the
+        // header's sum with it.
+        frame[16..18].copy_from_slice(&[0, 20 + 16]);
         frame[20..22].copy_from_slice(&[0x20, 0]);
         let header: [u8; 20] = frame[14..34].try_into().unwrap();
         let sum = etherparse::Ipv4HeaderSlice::from_slice(&header).unwrap().to_header();

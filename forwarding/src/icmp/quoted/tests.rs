@@ -24,6 +24,10 @@ fn quoted_in(frame: &[u8]) -> Option<Headers> {
     quoted(frame, &parse(frame).unwrap())
 }
 
+fn is_garbled_in(frame: &[u8]) -> bool {
+    is_garbled(frame, &parse(frame).unwrap())
+}
+
 proptest! {
     #[test]
     fn the_quoted_packet_is_read_as_it_was_sent(spec in specs(), len in 4usize..300) {
@@ -44,8 +48,40 @@ proptest! {
 
     #[test]
     fn a_quote_without_ports_is_refused(spec in specs(), len in 0usize..4) {
-        prop_assert_eq!(quoted_in(&error_about(&spec, len)), None);
+        let frame = error_about(&spec, len);
+        prop_assert_eq!(quoted_in(&frame), None);
+        prop_assert!(is_garbled_in(&frame));
     }
+
+    #[test]
+    fn what_can_be_read_is_no_nonsense(spec in specs(), len in 4usize..300) {
+        prop_assert!(!is_garbled_in(&error_about(&spec, len)));
+        prop_assert!(!is_garbled_in(&spec.build()));
+    }
+
+    #[test]
+    fn one_flipped_bit_of_a_message_makes_its_sum_wrong(
+        spec in specs(),
+        len in 0usize..300,
+        bit in any::<prop::sample::Index>(),
+    ) {
+        let mut frame = error_about(&Spec { padding: 0, ..spec }, len);
+        let headers = parse(&frame).unwrap();
+        prop_assert!(has_right_sum(&frame, &headers));
+        let bit = bit.index(headers.payload_len() * 8);
+        frame[headers.l4 + bit / 8] ^= 1 << (bit % 8);
+        prop_assert!(!has_right_sum(&frame, &headers));
+    }
+}
+
+#[test]
+fn an_error_that_quotes_less_than_an_ip_header_is_nonsense() {
+    let (a, b) = ("10.0.0.9".parse().unwrap(), "10.0.0.1".parse().unwrap());
+    let ip = &Spec::new(Transport::Udp, "10.0.0.1:1", "10.0.0.2:2").build()[14..];
+    for len in 0..20 {
+        assert!(is_garbled_in(&icmp_error(a, b, (3, 1), &ip[..len])), "{len} bytes");
+    }
+    assert!(!is_garbled_in(&icmp_error(a, b, (8, 0), &ip[..3])), "a ping quotes nothing");
 }
 
 #[test]
@@ -86,6 +122,8 @@ fn impossible_quotes_are_refused() {
         let mut frame = error_about(&spec, 8);
         frame[at] = value;
         assert_eq!(quoted_in(&frame), None, "byte {at} = {value:#x}");
+        let nothing_to_go_by = at > quote + 3;
+        assert_eq!(is_garbled_in(&frame), !nothing_to_go_by, "byte {at} = {value:#x}");
     }
 }
 
@@ -97,7 +135,7 @@ fn a_quoted_first_fragment_is_found() {
     let (a, b) = (spec.destination.ip(), spec.source.ip());
     let frame = icmp_error(a, b, (3, 4), &fragment[14..]);
     let quote = quoted_in(&frame).unwrap();
-    assert_eq!(quote.fragment, Fragment::First { id: 0x4242 });
+    assert!(matches!(quote.fragment, Fragment::First { id: 0x4242, .. }));
     assert_eq!(quote.destination_port, 2);
 }
 

@@ -142,7 +142,8 @@ proptest! {
         let expected = (quote.end > inner).then_some((family, inner));
         prop_assert_eq!(quoted(&frame, &quote), expected);
         prop_assert_eq!(quoted(&frame[..quote.end], &quote), expected);
-        let later = Headers { fragment: Fragment::Later { id: 1, offset: 1480 }, ..quote };
+        let fragment = Fragment::Later { id: 1, offset: 1480, more: false };
+        let later = Headers { fragment, ..quote };
         prop_assert_eq!(quoted(&frame, &later), None);
     }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use super::clients::{tcp, udp};
 use super::packets::{Way, rules, way};
-use crate::parity::step::{Flow, From, IcmpError, Kind, Packet, Problem, Scenario, Step};
+use crate::parity::step::{Flaw, Flow, From, IcmpError, Kind, Packet, Problem, Scenario, Step};
 
 const PROBLEMS: [Problem; 5] = [
     Problem::Unreachable { port: true },
@@ -24,7 +24,56 @@ pub(super) fn all() -> Vec<Scenario> {
     ["nat-v4", "nat-v6", "direct-v4", "direct-v6", "ipip-4in4", "ipip-6in6", "gre-4in4"]
         .into_iter()
         .map(|name| errors(&way(name)))
+        .chain(["nat-v4", "nat-v6", "direct-v4"].map(|name| nonsense(&way(name))))
         .collect()
+}
+
+/// Quotes that are no packets, and wrong checksums.
+fn nonsense(way: &Way) -> Scenario {
+    let at = SocketAddr::new(way.vip, 8502);
+    let v4 = way.vip.is_ipv4();
+    let header = if v4 { 20 } else { 40 };
+    let mut flaws: Vec<(usize, Option<Flaw>)> =
+        [0, 1, 8, header - 1, header, header + 3].map(|quoted| (quoted, None)).to_vec();
+    if v4 {
+        flaws.extend([
+            (28, Some(Flaw::QuotedWords(0))),
+            (500, Some(Flaw::QuotedWords(4))),
+            (40, Some(Flaw::QuotedWords(15))),
+            (28, Some(Flaw::Sum)),
+            (500, Some(Flaw::Sum)),
+        ]);
+    }
+    // NAT of the kernel makes that right, ours leaves it as wrong as it was.
+    if v4 && way.option != "-m" {
+        flaws.push((28, Some(Flaw::QuotedSum)));
+    }
+    // The connection is there, as the last one shows.
+    flaws.push((header + 8, None));
+    let flow = udp(0, at);
+    let mut steps = vec![
+        Step::Restore(rules(way, "-u", at)),
+        Step::Send(vec![Packet::new(flow, Kind::Datagram(30))]),
+    ];
+    for from in [From::Client, From::Server] {
+        // See `errors` about those of NAT servers over IPv6; others' servers do not answer here.
+        if from == From::Server && !(v4 && way.option == "-m") {
+            continue;
+        }
+        for &(quoted, flaw) in &flaws {
+            let problem = Problem::Unreachable { port: true };
+            let error = IcmpError { problem, router: false, quoted, flaw };
+            steps.push(Step::Send(vec![Packet { from, ..Packet::new(flow, Kind::Error(error)) }]));
+        }
+    }
+    steps.push(super::settle());
+    steps.push(Step::Show("-L -n --stats".to_owned()));
+    Scenario {
+        name: format!("errors-nonsense-{}", way.name),
+        title: "ICMP errors that quote nonsense".to_owned(),
+        connections: 1,
+        steps,
+    }
 }
 
 fn errors(way: &Way) -> Scenario {
@@ -69,7 +118,7 @@ pub(super) fn from_one_end(from: From, flows: &[Flow], way: &Way) -> Vec<Packet>
     for problem in PROBLEMS.into_iter().filter(known) {
         for router in [false, true] {
             for quoted in QUOTES {
-                let error = IcmpError { problem, router, quoted: header + quoted };
+                let error = IcmpError { problem, router, quoted: header + quoted, flaw: None };
                 let Some(&flow) = flows.next() else { continue };
                 packets.push(Packet { from, ..Packet::new(flow, Kind::Error(error)) });
             }

@@ -65,7 +65,7 @@ fn pieces(flow: Flow, from: From, datagram: usize, cuts: &[usize], order: Order)
     let ends = cuts.iter().copied().chain([datagram + 8]);
     let begins = [0].into_iter().chain(cuts.iter().copied());
     let piece = |(begin, end): (usize, usize)| {
-        let piece = Piece { datagram, offset: begin, length: end - begin };
+        let piece = Piece::new(datagram, begin, end - begin);
         Packet { from, ..Packet::new(flow, Kind::Piece(piece)) }
     };
     let mut pieces: Vec<Packet> = begins.zip(ends).map(piece).collect();

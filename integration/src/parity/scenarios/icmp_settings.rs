@@ -74,8 +74,10 @@ fn pmtu_disc() -> Scenario {
 /// ICMP errors about packets of a service that nobody here has sent, and connections that begin
 /// after them.
 fn schedule_icmp() -> Scenario {
-    let error =
-        |quoted| Kind::Error(IcmpError { problem: Problem::TooBig(1300), router: true, quoted });
+    let error = |quoted| {
+        let problem = Problem::TooBig(1300);
+        Kind::Error(IcmpError { problem, router: true, quoted, flaw: None })
+    };
     let mut steps = Vec::new();
     for (value, first_port) in [(0, 8621), (1, 8631)] {
         steps.push(Step::Setting("schedule_icmp", value));

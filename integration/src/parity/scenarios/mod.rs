@@ -11,6 +11,7 @@ mod fwmark;
 mod hashing;
 mod icmp_settings;
 mod one_packet;
+mod overlaps;
 mod packets;
 mod persistence;
 mod rules;
@@ -36,6 +37,7 @@ pub fn all() -> Vec<Scenario> {
         ftp_services::all(),
         errors::all(),
         fragments::all(),
+        overlaps::all(),
         sctp::all(),
         sctp_states::all(),
         settings::all(),

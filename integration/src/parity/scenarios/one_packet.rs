@@ -169,6 +169,7 @@ fn persistent() -> Scenario {
 /// A datagram in two fragments of about the same size.
 fn in_two(flow: Flow, datagram: usize) -> [Packet; 2] {
     let cut = ((datagram + 8) / 2).next_multiple_of(8);
-    [(0, cut), (cut, datagram + 8 - cut)]
-        .map(|(offset, length)| Packet::new(flow, Kind::Piece(Piece { datagram, offset, length })))
+    [(0, cut), (cut, datagram + 8 - cut)].map(|(offset, length)| {
+        Packet::new(flow, Kind::Piece(Piece::new(datagram, offset, length)))
+    })
 }
