@@ -14,6 +14,8 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod board;
+mod least;
 mod locality;
 mod registry;
 mod remembered;
