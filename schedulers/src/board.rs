@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn a_mark_is_taken_once_and_a_slot_beyond_the_board_is_nobodys() {
         let board = Board::new(130);
-        [129, 0, 63, 64, 0, 100_000].map(|slot| board.mark(slot));
+        [129, 0, 63, 64, 0, 100_000].iter().for_each(|slot| board.mark(*slot));
         assert_eq!(board.marked(), 4);
         assert_eq!(taken(&board), [0, 63, 64, 129]);
         assert_eq!((taken(&board), board.marked()), (vec![], 0));
