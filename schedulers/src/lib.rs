@@ -14,6 +14,8 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod board;
+mod least;
 mod locality;
 mod registry;
 mod remembered;
@@ -24,7 +26,7 @@ mod slots;
 mod testing;
 mod weight;
 
-pub use registry::{Entry, REGISTRY, create, find};
+pub use registry::{Entry, REGISTRY, create, find, most_servers};
 pub use server::{Server, ServerId};
 
 use std::net::IpAddr;

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
+pub use super::batch::{Applied, Batch, BatchOutcome, CommandRefusal, OnRefusal};
 pub use super::extras::{Extras, GoneServer, MssClamp, NoDestination, OwnTimeouts};
 
 /// Transport protocol of a service.
@@ -317,24 +318,6 @@ pub struct Refusal {
     pub error: RefusalKind,
     /// What to tell a person.
     pub message: String,
-}
-
-/// Answer to `POST /v1/commands` when every command was carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Applied {
-    /// How many commands that were.
-    pub applied: usize,
-}
-
-/// Answer to `POST /v1/commands` when a command was refused: the refusal and its place. The
-/// commands before it stay carried out, those after it were not looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CommandRefusal {
-    /// Why.
-    #[serde(flatten)]
-    pub refusal: Refusal,
-    /// Which command of the array, counted from 0.
-    pub index: usize,
 }
 
 /// Kinds of refusal.

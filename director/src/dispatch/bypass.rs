@@ -40,7 +40,7 @@ impl Dispatcher {
             return None;
         }
         let nobody = service.nobody();
-        let binding = self.shared.connections.bind(service, nobody, Transmitter::Bypass, now);
+        let binding = self.shared.connections.bind(service, nobody, Transmitter::Bypass);
         let tuple = Tuple {
             protocol: headers.protocol,
             template: false,

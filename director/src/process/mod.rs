@@ -3,6 +3,7 @@
 
 mod addresses;
 mod lock;
+mod neighbours;
 mod operations;
 mod ports;
 mod reload;
@@ -25,6 +26,7 @@ use crate::dispatch::traffic::ESTIMATE_INTERVAL;
 use crate::network::{Follower, Network};
 use crate::table::Table;
 use addresses::Addresses;
+use neighbours::Neighbours;
 use operations::Director;
 use ports::Opened;
 use workers::Workers;
@@ -73,7 +75,7 @@ pub async fn run(path: PathBuf) -> Result<()> {
     let mut addresses = Addresses::new(&config, network.clone())?;
     // Steering comes last: from here on packets arrive. A table that does not fit ends us here; at
     // run time the operator is told, and what is there goes on.
-    opened.steer(&table.interests(), table.marked())?;
+    opened.steer(&table.tidings(), table.marked())?;
     let mut running = Running {
         opened: &mut opened,
         table: &table,
@@ -85,7 +87,9 @@ pub async fn run(path: PathBuf) -> Result<()> {
         epoch,
         config,
         behind: false,
+        neighbours: Neighbours::default(),
     };
+    running.neighbours.have_changed();
     running.follow();
     let server = tokio::spawn(control::server::serve(listener, director.clone()));
     info!(
@@ -136,6 +140,7 @@ struct Running<'a> {
     config: Config,
     /// Whether the kernel has not been told all of the last change.
     behind: bool,
+    neighbours: Neighbours,
 }
 
 impl Running<'_> {
@@ -162,8 +167,11 @@ impl Running<'_> {
                     self.addresses.announce_again();
                     // A route to a server is another one, or an address of ours is gone.
                     let moved = publications.has_changed().unwrap_or(false);
-                    if moved || self.behind {
+                    if moved {
                         publications.mark_unchanged();
+                        self.neighbours.have_changed();
+                    }
+                    if moved || self.behind || self.neighbours.are_behind() {
                         self.follow();
                     }
                 }
@@ -174,8 +182,8 @@ impl Running<'_> {
 
     /// Has the kernel follow the table. What cannot be done is tried again by housekeeping.
     fn follow(&mut self) {
-        let Running { opened, table, addresses, network, follower, director, .. } = self;
-        let failed = follow_table(opened, table, addresses, network, follower).err();
+        let failed = self.follow_table().err();
+        let director = &self.director;
         match failed {
             Some(error) => {
                 // The table has changed and the kernel was not told in full: say so, loudly.
@@ -191,25 +199,19 @@ impl Running<'_> {
             }
         }
     }
-}
 
-/// Brings what depends on the table up to date: steering, VIPs, neighbours. One that fails does not
-/// keep the others from it.
-fn follow_table(
-    opened: &mut Opened,
-    table: &Table,
-    addresses: &mut Addresses,
-    network: &ArcSwap<Network>,
-    follower: &Follower,
-) -> Result<()> {
-    let steered = opened.steer(&table.interests(), table.marked());
-    let followed = addresses.follow(&table.vips());
-    let network = network.load();
-    let next_hops = table.server_addresses().into_iter().filter_map(|server| {
-        network.route(server).map(|route| (route.interface, route.next_hop(server)))
-    });
-    follower.resolver().keep_resolved(next_hops);
-    steered.and(followed)
+    /// Brings what depends on the table up to date: steering, VIPs, neighbours. One that fails does
+    /// not keep the others from it.
+    fn follow_table(&mut self) -> Result<()> {
+        let tidings = self.table.tidings();
+        let steered = self.opened.steer(&tidings, self.table.marked());
+        let followed = self.addresses.follow(|| self.table.vips());
+        if tidings.other_servers {
+            self.neighbours.have_changed();
+        }
+        self.neighbours.follow(self.table, &self.network.load(), &self.follower.resolver());
+        steered.and(followed)
+    }
 }
 
 /// A seed that differs from run to run.

@@ -11,6 +11,7 @@ mod capabilities;
 mod choice;
 mod control;
 mod death;
+mod many;
 mod neighbour;
 mod operator;
 mod path;

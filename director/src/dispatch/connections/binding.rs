@@ -112,8 +112,10 @@ impl Bindings {
 #[derive(Default)]
 struct Ledger {
     next: u32,
-    /// Numbers that have been used, and since when they are not.
-    free: VecDeque<(u32, Duration)>,
+    /// Numbers to be used again.
+    free: Vec<u32>,
+    /// Numbers that are no more in use, and since when.
+    quarantined: VecDeque<(u32, Duration)>,
     /// Numbers of a server's bindings, by where the server is in memory.
     by_server: HashMap<usize, Vec<u32>, foldhash::fast::RandomState>,
 }
@@ -143,10 +145,9 @@ impl Registry {
         service: &Arc<Service>,
         server: &Arc<RealServer>,
         transmitter: Transmitter,
-        now: Duration,
     ) -> (Arc<Binding>, bool) {
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        let Ledger { next, free, by_server } = &mut *ledger;
+        let Ledger { next, free, by_server, .. } = &mut *ledger;
         let ids = by_server.entry(Arc::as_ptr(server).addr()).or_default();
         let current = self.current.load();
         let known = |id: &u32| current.get(*id);
@@ -168,9 +169,7 @@ impl Registry {
         let id = match ids.iter().find(is_same) {
             Some(&id) => id,
             None => {
-                let ready = free.front().is_some_and(|(_, since)| *since + QUARANTINE <= now);
-                let again = if ready { free.pop_front() } else { None };
-                let id = again.map_or(*next, |(id, _)| id);
+                let id = free.pop().unwrap_or(*next);
                 *next = (*next).max(id + 1);
                 ids.push(id);
                 let binding = Binding {
@@ -195,19 +194,33 @@ impl Registry {
         (binding, is_first)
     }
 
-    /// Forgets the bindings of a server that nothing refers to any more. Whether it had some.
-    pub(super) fn unbind(&self, server: &Arc<RealServer>, now: Duration) -> bool {
-        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(ids) = ledger.by_server.remove(&Arc::as_ptr(server).addr()) else {
-            return false;
-        };
+    /// Forgets the bindings of servers that nothing refers to any more; `forgotten` is told of each
+    /// that had some.
+    pub(super) fn unbind(
+        &self,
+        servers: &[Arc<RealServer>],
+        now: Duration,
+        mut forgotten: impl FnMut(&RealServer),
+    ) {
+        let mut guard = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ledger { free, quarantined, by_server, .. } = &mut *guard;
+        while let Some((id, _)) = quarantined.pop_front_if(|(_, since)| *since + QUARANTINE <= now)
+        {
+            free.push(id);
+        }
+        if servers.is_empty() {
+            return;
+        }
         let mut changed = Bindings::clone(&self.current.load());
-        for id in ids {
-            changed.set(id, None);
-            ledger.free.push_back((id, now));
+        for server in servers {
+            let Some(ids) = by_server.remove(&Arc::as_ptr(server).addr()) else { continue };
+            for id in ids {
+                changed.set(id, None);
+                quarantined.push_back((id, now));
+            }
+            forgotten(server);
         }
         self.current.store(Arc::new(changed));
-        true
     }
 }
 
@@ -222,7 +235,7 @@ mod tests {
     fn a_server_has_one_binding_for_each_way_to_it() {
         let registry = Registry::default();
         let (service, server) = parts();
-        let bind = |transmitter| registry.bind(&service, &server, transmitter, NOW);
+        let bind = |transmitter| registry.bind(&service, &server, transmitter);
         let (nat, first) = bind(Transmitter::Nat);
         assert!(first);
         let (direct, first) = bind(Transmitter::Direct);
@@ -235,9 +248,9 @@ mod tests {
     fn a_server_that_comes_back_with_another_service_brings_its_connections() {
         let registry = Registry::default();
         let ((old, server), (new, _)) = (parts(), parts());
-        let nat = registry.bind(&old, &server, Transmitter::Nat, NOW).0.id;
-        let direct = registry.bind(&old, &server, Transmitter::Direct, NOW).0.id;
-        assert_eq!(registry.bind(&new, &server, Transmitter::Direct, NOW).0.id, direct);
+        let nat = registry.bind(&old, &server, Transmitter::Nat).0.id;
+        let direct = registry.bind(&old, &server, Transmitter::Direct).0.id;
+        assert_eq!(registry.bind(&new, &server, Transmitter::Direct).0.id, direct);
         for id in [nat, direct] {
             assert!(Arc::ptr_eq(&registry.newest().get(id).unwrap().service, &new));
         }
@@ -247,13 +260,21 @@ mod tests {
     fn a_number_is_used_again_only_when_no_worker_can_remember_it() {
         let registry = Registry::default();
         let (service, server) = parts();
-        let bind = |server, now| registry.bind(&service, server, Transmitter::Nat, now).0.id;
-        let first = bind(&server, NOW);
-        assert!(registry.unbind(&server, NOW) && registry.newest().get(first).is_none());
-        assert!(!registry.unbind(&server, NOW));
+        let bind = |server| registry.bind(&service, server, Transmitter::Nat).0.id;
+        let unbind = |servers: &[Arc<RealServer>], now| {
+            let mut forgotten = 0;
+            registry.unbind(servers, now, |_| forgotten += 1);
+            forgotten
+        };
+        let first = bind(&server);
+        let gone = [server.clone()];
+        assert_eq!(unbind(&gone, NOW), 1);
+        assert!(registry.newest().get(first).is_none());
+        assert_eq!(unbind(&gone, NOW), 0);
         let (other, third) = (parts().1, parts().1);
-        assert_ne!(bind(&other, NOW), first);
-        assert_eq!(bind(&third, NOW + QUARANTINE), first);
+        assert_ne!(bind(&other), first);
+        unbind(&[], NOW + QUARANTINE);
+        assert_eq!(bind(&third), first);
     }
 
     #[test]
@@ -261,7 +282,7 @@ mod tests {
         let registry = Registry::default();
         let service = parts().0;
         let servers: Vec<_> = (0..1000).map(|_| parts().1).collect();
-        let bind = |server| registry.bind(&service, server, Transmitter::Nat, NOW).0.id;
+        let bind = |server| registry.bind(&service, server, Transmitter::Nat).0.id;
         let ids: Vec<_> = servers.iter().map(bind).collect();
         let newest = registry.newest();
         for (id, server) in ids.iter().zip(&servers) {

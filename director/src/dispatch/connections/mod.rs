@@ -128,20 +128,17 @@ impl Connections {
         service: &Arc<Service>,
         server: &Arc<RealServer>,
         transmitter: Transmitter,
-        now: Duration,
     ) -> Arc<Binding> {
-        let (binding, is_first) = self.bindings.bind(service, server, transmitter, now);
+        let (binding, is_first) = self.bindings.bind(service, server, transmitter);
         if is_first {
             self.servers.add(binding.address);
         }
         binding
     }
 
-    /// Forgets that: the server is gone, and no connection or template refers to it.
-    pub fn unbind(&self, server: &Arc<RealServer>, now: Duration) {
-        if self.bindings.unbind(server, now) {
-            self.servers.remove(server.load.address());
-        }
+    /// Forgets that: these servers are gone, and no connection or template refers to them.
+    pub fn unbind(&self, servers: &[Arc<RealServer>], now: Duration) {
+        self.bindings.unbind(servers, now, |server| self.servers.remove(server.load.address()));
     }
 
     /// All bindings, for a worker that keeps the newest at hand.

@@ -261,8 +261,6 @@ pub(super) struct Seen {
 pub(super) trait Place {
     /// What is in it, or `None` when it is empty or is just being filled.
     fn look(&self) -> Option<Seen>;
-    /// Whether a connection is in it.
-    fn is_live(&self) -> bool;
     /// Exchanges what changes, if it is still what was seen.
     fn renew(&self, seen: Moment, new: Moment) -> bool;
     /// Fills an empty slot. Under the lock.
@@ -296,10 +294,6 @@ impl Place for Slot {
         fence(Acquire);
         let moment = Moment(moment.load(Relaxed));
         moment.is_of_the_same_connection(first).then_some(Seen { name, binding, moment })
-    }
-
-    fn is_live(&self) -> bool {
-        Moment(self.0[MOMENT].load(Relaxed)).is_live()
     }
 
     #[inline(always)]

@@ -49,7 +49,7 @@ proptest! {
         let table = Connections::new(1000);
         let timeouts = Timeouts::default();
         let (service, real) = parts();
-        let binding = table.bind(&service, &real, Transmitter::Nat, Duration::ZERO);
+        let binding = table.bind(&service, &real, Transmitter::Nat);
         let mut model: HashMap<u8, Duration> = HashMap::new();
         let mut now = Duration::from_secs(1);
         for (client, action, pause) in steps {
@@ -91,7 +91,7 @@ proptest! {
 
 fn open(table: &Connections, client: Endpoint, vip: Endpoint, now: Duration) {
     let (service, real) = parts();
-    let binding = table.bind(&service, &real, Transmitter::Nat, now);
+    let binding = table.bind(&service, &real, Transmitter::Nat);
     let tuple = Tuple { protocol: 17, template: false, client, peer: vip };
     let connection = Connection::new(tuple, binding, now);
     table.insert(connection, |connection| {
@@ -121,11 +121,12 @@ fn a_server_is_looked_up_as_one_only_while_it_is_bound() {
     let known = || table.servers.may_have(endpoint(REAL, 5353).0);
     assert!(!known());
     for transmitter in [Transmitter::Nat, Transmitter::Direct, Transmitter::Nat] {
-        table.bind(&service, &real, transmitter, Duration::ZERO);
+        table.bind(&service, &real, transmitter);
     }
     assert!(known());
-    table.unbind(&real, Duration::ZERO);
-    table.unbind(&real, Duration::ZERO);
+    let gone = [real];
+    table.unbind(&gone, Duration::ZERO);
+    table.unbind(&gone, Duration::ZERO);
     assert!(!known());
 }
 
@@ -135,7 +136,7 @@ fn an_expected_connection_to_another_address_is_answered_from_there() {
     let table = Connections::new(10);
     let (now, timeouts) = (Duration::from_secs(1), Timeouts::default());
     let (service, real) = parts();
-    let binding = table.bind(&service, &real, Transmitter::Nat, now);
+    let binding = table.bind(&service, &real, Transmitter::Nat);
     let (client, vip, other) = (endpoint(1, 4000), endpoint(VIP, 50_000), endpoint(221, 50_000));
     let tuple = Tuple { protocol: 6, template: false, client, peer: vip };
     let expected = Connection::expected(tuple, other, &Arc::default(), binding, now, &timeouts);
@@ -182,7 +183,7 @@ fn a_connection_without_a_port_is_given_the_first_one_by_whoever_comes() {
     let (now, timeouts) = (Duration::from_secs(1), Timeouts::default());
     let (service, real) = parts();
     let control = Arc::default();
-    let binding = table.bind(&service, &real, Transmitter::Nat, now);
+    let binding = table.bind(&service, &real, Transmitter::Nat);
     for client in 0..100 {
         let (nobody, vip) = (endpoint(client, 0), endpoint(VIP, 50_000));
         let tuple = Tuple { protocol: 6, template: false, client: nobody, peer: vip };
