@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::Figure;
-use super::report::number;
+use super::report::{number, share};
 
 const WIDTH: f64 = 900.0;
 /// Where bars begin, and how long the longest is.
 const LEFT: f64 = 280.0;
 const LENGTH: f64 = 440.0;
+/// A floor that is so many times the largest value is far beyond.
+const FAR: f64 = 4.0;
 const ROW: f64 = 18.0;
 const HEAD: f64 = 30.0;
 
@@ -30,7 +32,7 @@ pub fn chart(figures: &[Figure], title: &str) -> String {
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
          <text x=\"10\" y=\"20\" font-size=\"13\">{}</text>\n\
          <text x=\"10\" y=\"38\">bar: value (green: targets reached, red: not, blue: none); \
-         black mark: floor, measured in turn with it</text>\n",
+         black mark: floor, measured in turn with it, if it is near</text>\n",
         escape(title)
     );
     let mut y = 50.0;
@@ -61,9 +63,12 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
+    /// A floor that is far beyond all values (a rate that nothing comes near) is not drawn.
     fn largest(&self) -> f64 {
-        let ends = self.figures.iter().flat_map(|figure| [Some(figure.value), figure.floor]);
-        ends.flatten().fold(f64::MIN_POSITIVE, f64::max)
+        let largest =
+            self.figures.iter().map(|figure| figure.value).fold(f64::MIN_POSITIVE, f64::max);
+        let floors = self.figures.iter().filter_map(|figure| figure.floor);
+        floors.filter(|floor| *floor < largest * FAR).fold(largest, f64::max)
     }
 }
 
@@ -106,8 +111,9 @@ fn bar(svg: &mut String, figure: &Figure, y: f64, scale: f64) {
         ROW - 6.0
     );
     let mut label = number(figure.value);
-    if let Some(floor) = figure.floor {
-        let x = LEFT + floor * scale;
+    let floor = figure.floor.map(|floor| floor * scale).filter(|floor| *floor <= LENGTH);
+    if let Some(floor) = floor {
+        let x = LEFT + floor;
         let _ = writeln!(
             svg,
             "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"2\" height=\"{:.1}\" fill=\"black\"/>",
@@ -117,9 +123,9 @@ fn bar(svg: &mut String, figure: &Figure, y: f64, scale: f64) {
         );
     }
     if let Some(ratio) = figure.ratio {
-        let _ = write!(label, " ({ratio:.2} x floor)");
+        let _ = write!(label, " ({} x floor)", share(ratio));
     }
-    let past = LEFT + length.max(figure.floor.unwrap_or(0.0) * scale) + 6.0;
+    let past = LEFT + length.max(floor.unwrap_or(0.0)) + 6.0;
     let _ = writeln!(svg, "<text x=\"{past:.1}\" y=\"{middle:.1}\">{}</text>", escape(&label));
 }
 

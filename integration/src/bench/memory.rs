@@ -29,7 +29,6 @@ fn cases(quick: bool) -> Vec<(&'static str, u32, bool)> {
         false => vec![
             ("memory/connection", 10_000_000, true),
             ("memory/connection/1000000", 1_000_000, true),
-            ("memory/connection-ipv6", 10_000_000, false),
             ("memory/connection-ipv6/1000000", 1_000_000, false),
         ],
     }
@@ -76,7 +75,8 @@ pub fn measure_here(connections: u32, v4: bool) -> Result<[f64; 2]> {
     ensure!(connections > WARM, "more than {WARM} connections, or there is nothing to measure");
     let setup = Setup { forwarding: Forwarding::Nat, v4, scheduler: "rr", servers: 3 };
     let limit = connections as usize + connections as usize / 8;
-    let mut director = Director::new(&setup, 1, limit)?;
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(2);
+    let mut director = Director::new(&setup, workers, limit)?;
     open(&mut director, &setup, 0..WARM, false, &while_memory_lasts)?;
     let before = resident()?;
     open(&mut director, &setup, WARM..connections, false, &while_memory_lasts)?;

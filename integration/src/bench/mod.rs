@@ -24,8 +24,10 @@ mod flows;
 mod frames;
 mod lab;
 mod machine;
+mod markdown;
 mod memory;
 mod pipeline;
+mod preference;
 mod publish;
 mod report;
 mod scheduling;
@@ -38,7 +40,9 @@ pub use chart::chart;
 pub use compare::compare;
 pub use figure::{Better, Figure, Target};
 pub use machine::describe;
+pub use markdown::markdown;
 pub use memory::measure_here as measure_memory;
+pub use preference::Preference;
 pub use report::{json, parse, table};
 
 /// How much to measure.
@@ -48,14 +52,18 @@ pub struct Plan {
     pub only: String,
     /// A look at whether everything works: small sizes, few rounds, figures of no worth.
     pub quick: bool,
+    /// Rounds of 1024 packets for each figure over the memory port; `None`: 200, or 5 for a look.
+    pub rounds: Option<usize>,
 }
 
 impl Plan {
-    /// Rounds for each figure over the memory port.
     fn rounds(&self) -> usize {
-        if self.quick { 5 } else { 200 }
+        self.rounds.unwrap_or(if self.quick { 5 } else { 200 }).clamp(1, MOST_ROUNDS)
     }
 }
+
+/// So many new connections fit into the table, and have clients of their own.
+const MOST_ROUNDS: usize = 10_000;
 
 /// What has been measured so far.
 struct Run<'a> {

@@ -23,7 +23,7 @@ pub fn table(figures: &[Figure], machine: &str) -> String {
     for figure in figures {
         let dash = || String::from("-");
         let floor = figure.floor.map_or_else(dash, number);
-        let ratio = figure.ratio.map_or_else(dash, |ratio| format!("{ratio:.2}"));
+        let ratio = figure.ratio.map_or_else(dash, share);
         let speedup = figure
             .speedup
             .map_or_else(String::new, |[own, floor]| format!("{own:.2} ({floor:.2})"));
@@ -84,6 +84,12 @@ pub(super) fn number(value: f64) -> String {
         large if large >= 0.1 => format!("{value:.2}"),
         _ => format!("{value:.4}"),
     }
+}
+
+/// A ratio, with more digits where it is small.
+pub(super) fn share(ratio: f64) -> String {
+    let digits = if ratio < 0.1 { 3 } else { 2 };
+    format!("{ratio:.digits$}")
 }
 
 /// The figures as an array of objects, see [`Figure`].

@@ -10,6 +10,7 @@ use super::director::{Director, Setup};
 use super::figure::{Better, Figure};
 use super::floor::{Floor, lines};
 use super::flows::NewConnections;
+use super::template::ROUND;
 use super::turns::{median, turn};
 use ::director::control::api::Forwarding;
 
@@ -18,9 +19,6 @@ const TURN: usize = 5;
 
 /// Servers of the service.
 const SERVERS: [u16; 2] = [3, 1_000];
-
-/// Room in the table: more than there are rounds.
-const ROOM: usize = 1 << 20;
 
 const NOTE: &str =
     "floor: same frames and port, headers touched, one of 1,000 lines of 64 bytes read";
@@ -44,7 +42,9 @@ pub(super) fn run(run: &mut Run<'_>) -> Result<()> {
 
 fn measure(scheduler: &'static str, servers: u16, rounds: usize, name: &str) -> Result<Figure> {
     let setup = Setup { forwarding: Forwarding::Nat, v4: true, scheduler, servers };
-    let mut director = Director::new(&setup, 1, ROOM)?;
+    // Each turn has a round that is not counted.
+    let room = (rounds.div_ceil(TURN) * (TURN + 1) * ROUND).max(1 << 20);
+    let mut director = Director::new(&setup, 1, room)?;
     let mut floor = [Floor::new(Some(lines(1_000)))?];
     let mut sources = [NewConnections::new(&setup)];
     let mut floor_sources = [NewConnections::new(&setup)];

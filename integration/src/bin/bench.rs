@@ -19,18 +19,31 @@ struct Arguments {
     /// Print an array of objects: name, value, unit, floor, ratio, targets...
     #[arg(long)]
     json: bool,
+    /// Print tables in Markdown, as in docs/performance.md
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
     /// Only what has this in its name, as in "pipeline/nat/1000000"
     #[arg(long, default_value = "", value_name = "TEXT")]
     only: String,
     /// Small sizes and few rounds: shows that everything works, its figures are worth nothing
     #[arg(long)]
     quick: bool,
+    /// Rounds of 1024 packets for each figure over a memory port (200): more for a profiler
+    #[arg(long, value_name = "N")]
+    rounds: Option<usize>,
+    /// Have the scheduler put this session before all others meanwhile, on a machine that has
+    /// other work (root)
+    #[arg(long)]
+    prefer: bool,
     /// Also write the figures to FILE as a chart
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Also write the figures to FILE as JSON, for --compare
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
+    /// Measure nothing: show the figures of FILE again, as a table, --markdown or --svg
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["only", "quick", "save"])]
+    show: Option<PathBuf>,
     /// Measure nothing: print what has become of the figures of one file in another
     #[arg(long, num_args = 2, value_names = ["A.json", "B.json"], conflicts_with_all = ["only", "quick"])]
     compare: Option<Vec<PathBuf>>,
@@ -62,10 +75,10 @@ fn run(arguments: &Arguments) -> Result<()> {
         print!("{}", bench::compare(&read(before)?, &read(after)?));
         return Ok(());
     }
-    // Named as it was before we made it busy.
-    let machine = bench::describe();
-    let plan = bench::Plan { only: arguments.only.clone(), quick: arguments.quick };
-    let figures = bench::run(&plan, &mut |what| eprintln!("bench: {what}"))?;
+    let (figures, machine) = match &arguments.show {
+        Some(file) => (read(file)?, format!("Figures of {}", file.display())),
+        None => measure(arguments)?,
+    };
     let json = bench::json(&figures)?;
     if let Some(file) = &arguments.save {
         write(file, &json)?;
@@ -73,11 +86,23 @@ fn run(arguments: &Arguments) -> Result<()> {
     if let Some(file) = &arguments.svg {
         write(file, &bench::chart(&figures, &machine))?;
     }
-    match arguments.json {
-        true => println!("{json}"),
-        false => print!("\n{}", bench::table(&figures, &machine)),
+    if arguments.json {
+        println!("{json}");
+    } else if arguments.markdown {
+        print!("{}", bench::markdown(&figures, &machine));
+    } else {
+        print!("\n{}", bench::table(&figures, &machine));
     }
     Ok(())
+}
+
+/// The figures, and the machine as it was before we made it busy.
+fn measure(arguments: &Arguments) -> Result<(Vec<bench::Figure>, String)> {
+    let machine = bench::describe();
+    let _preference = arguments.prefer.then(bench::Preference::ask).transpose()?;
+    let Arguments { only, quick, rounds, .. } = arguments;
+    let plan = bench::Plan { only: only.clone(), quick: *quick, rounds: *rounds };
+    Ok((bench::run(&plan, &mut |what| eprintln!("bench: {what}"))?, machine))
 }
 
 fn read(file: &Path) -> Result<Vec<bench::Figure>> {
