@@ -1,5 +1,5 @@
-//! A director with one worker on one memory port: everything is on one link, as in a one-armed
-//! set-up. The worker, the table and the routes are those that carry traffic.
+//! A director whose workers have a memory port each: everything is on one link, as in a one-armed
+//! set-up. The workers, the table and the routes are those that carry traffic.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -15,11 +15,15 @@ use director::network::{
 };
 use director::table::Table;
 use director::worker::{Worker, WorkerParts, WorkerPort, WorkerStatus};
-use netio::{MemoryPort, Packet, Pool, Wire};
+use netio::{MemoryPort, Pool, Wire};
 
-use super::floor::{put, take};
+use super::template::{Frames, ROUND};
+use super::turns::{Carrier, put};
 
 const INTERFACE: u32 = 2;
+
+/// Of every server. `ovf` leaves a server when it has more connections than this.
+const WEIGHT: i32 = 1_000_000;
 
 /// What the director does.
 #[derive(Clone, Debug)]
@@ -40,7 +44,8 @@ impl Setup {
         SocketAddr::new(address, 80)
     }
 
-    fn server(&self, number: u16) -> SocketAddr {
+    /// The address of server `number`, from 0.
+    pub(super) fn server(&self, number: u16) -> SocketAddr {
         let address = match self.v4 {
             true => Ipv4Addr::from_bits(0x0a4d_0100 + u32::from(number)).into(),
             false => IpAddr::V6(Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 0x100 + number)),
@@ -51,55 +56,53 @@ impl Setup {
 
 /// See the module.
 pub(super) struct Director {
-    worker: Worker,
+    /// Its workers.
+    pub(super) stations: Vec<Station>,
+    table: Table,
     shared: Arc<Shared>,
+}
+
+/// One worker and its port.
+pub(super) struct Station {
+    worker: Worker,
     wire: Wire,
     epoch: Instant,
     /// Virtual time that has been skipped.
     skipped: Duration,
 }
 
+/// Chunks in the packet memory of a worker: a round does not use them up.
+const CHUNKS: u32 = 2 * ROUND as u32;
+
 impl Director {
-    pub(super) fn new(setup: &Setup) -> Result<Director> {
-        let shared = Arc::new(Shared::new(1 << 20));
+    /// A director with so many workers, for at most so many connections.
+    pub(super) fn new(setup: &Setup, workers: usize, connections: usize) -> Result<Director> {
+        let shared = Arc::new(Shared::new(connections));
         let table = Table::new(shared.clone(), Box::new(|_| false), 1);
         let mut network = segment()?;
         declare(&table, setup, &mut network)?;
-        let (port, wire) = MemoryPort::new("eth0", super::ROUND);
-        let port =
-            WorkerPort { port: Box::new(port), interface: INTERFACE, upcall: None, filter: None };
+        let network = Arc::new(Arc::new(network).into());
         let epoch = Instant::now();
-        let worker = Worker::new(WorkerParts {
-            index: 0,
-            workers: 1,
-            ports: vec![port],
-            pool: Pool::new(1024, 2048)?,
-            shared: shared.clone(),
-            services: table.published(),
-            network: Arc::new(Arc::new(network).into()),
-            resolver: Resolver::disconnected(),
-            epoch,
-            status: Arc::new(WorkerStatus::default()),
-            stop: Arc::default(),
-        });
-        Ok(Director { worker, shared, wire, epoch, skipped: Duration::from_secs(1) })
-    }
-
-    /// How long the worker takes to send these frames on.
-    pub(super) fn time(&mut self, frames: &[Vec<u8>]) -> Result<Duration> {
-        put(&self.wire, frames)?;
-        let start = Instant::now();
-        while self.breath()? > 0 {}
-        let took = start.elapsed();
-        take(&self.wire, frames.len())?;
-        Ok(took)
-    }
-
-    /// Sends frames and gives what comes out of them.
-    pub(super) fn exchange(&mut self, frames: &[Vec<u8>]) -> Result<Vec<Packet>> {
-        put(&self.wire, frames)?;
-        while self.breath()? > 0 {}
-        Ok(self.wire.collect_all())
+        let station = |index| {
+            let (port, wire) = MemoryPort::new(format!("eth0 queue {index}"), ROUND);
+            let port = Box::new(port);
+            let worker = Worker::new(WorkerParts {
+                index,
+                workers,
+                ports: vec![WorkerPort { port, interface: INTERFACE, upcall: None, filter: None }],
+                pool: Pool::new(CHUNKS, 2048)?,
+                shared: shared.clone(),
+                services: table.published(),
+                network: Arc::clone(&network),
+                resolver: Resolver::disconnected(),
+                epoch,
+                status: Arc::new(WorkerStatus::default()),
+                stop: Arc::default(),
+            });
+            Ok(Station { worker, wire, epoch, skipped: Duration::from_secs(1) })
+        };
+        let stations = (0..workers).map(station).collect::<Result<_>>()?;
+        Ok(Director { stations, table, shared })
     }
 
     /// Connections in the table.
@@ -107,15 +110,49 @@ impl Director {
         self.shared.connections.len()
     }
 
-    /// Passes time at once, so that connections expire.
+    /// The services, to be changed while workers are at work.
+    pub(super) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Passes time at once, as far as timers are concerned.
+    #[cfg(test)]
     pub(super) fn skip(&mut self, time: Duration) -> Result<()> {
-        self.skipped += time;
-        self.breath().map(drop)
+        for station in &mut self.stations {
+            station.skipped += time;
+            station.breath()?;
+        }
+        Ok(())
+    }
+}
+
+impl Station {
+    /// Sends frames on and gives what comes out to `each`.
+    pub(super) fn exchange(&mut self, frames: &Frames, mut each: impl FnMut(&[u8])) -> Result<()> {
+        put(&self.wire, frames)?;
+        self.carry()?;
+        while let Some(packet) = self.wire.collect() {
+            each(&packet.bytes);
+            self.wire.recycle(packet);
+        }
+        Ok(())
     }
 
     /// As in the worker's own loop: the clock is read once per breath.
-    fn breath(&mut self) -> Result<usize> {
+    pub(super) fn breath(&mut self) -> Result<usize> {
         Ok(self.worker.breath(self.skipped + self.epoch.elapsed())?)
+    }
+}
+
+impl Carrier for Station {
+    fn wire(&self) -> &Wire {
+        &self.wire
+    }
+
+    fn carry(&mut self) -> Result<Duration> {
+        let start = Instant::now();
+        while self.breath()? > 0 {}
+        Ok(start.elapsed())
     }
 }
 
@@ -139,7 +176,7 @@ fn declare(table: &Table, setup: &Setup, network: &mut Network) -> Result<()> {
             address,
             forwarding: setup.forwarding,
             tunnel: Tunnel::Ipip,
-            weight: 1,
+            weight: WEIGHT,
             upper_threshold: 0,
             lower_threshold: 0,
         };

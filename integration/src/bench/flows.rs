@@ -1,131 +1,211 @@
-//! The traffic: connections that have been established through the director, and new ones.
+//! The traffic: connections that have been established through the director, visited without
+//! locality, and new ones.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::Duration;
+use std::ops::Range;
+use std::sync::Arc;
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Result, bail, ensure};
 use pnet::packet::tcp::TcpFlags::{ACK, SYN};
 
-use super::director::{Director, Setup};
-use super::frames::tcp;
-use super::{ROUND, Side, Traffic};
+use super::director::{Director, Setup, Station};
+use super::template::{CLIENTS, Frames, ROUND, Side, Template, number_of};
+use super::turns::{Source, together};
 use ::director::control::api::Forwarding;
 
-/// Clients and the VIP they talk to. Every client has an address of its own: nothing is shared
-/// between two connections but the service and its servers.
-pub(super) struct Ends {
-    vip: SocketAddr,
+/// Established connections of clients 0 to `flows`.
+#[derive(Debug)]
+pub(super) struct Flows {
+    setup: Setup,
+    flows: u32,
+    /// Which server each has, with NAT: its replies come from there.
+    servers: Arc<Vec<u16>>,
 }
 
-impl Ends {
-    pub(super) fn of(setup: &Setup) -> Ends {
-        Ends { vip: setup.vip() }
-    }
-
-    /// Client `number`; numbers repeat after 16 million.
-    fn client(&self, number: u32) -> SocketAddr {
-        let number = number & 0x00ff_ffff;
-        let address = match self.vip {
-            SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::from_bits(0x1400_0000 | number)),
-            SocketAddr::V6(_) => {
-                let base = u128::from(Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 0));
-                IpAddr::V6(Ipv6Addr::from_bits(base | u128::from(number)))
-            }
-        };
-        SocketAddr::new(address, 1024 + (number % 50_000) as u16)
-    }
-}
-
-/// Established connections, visited in an order in which no two neighbours follow each other.
-pub(super) struct Established {
-    /// One ACK for each flow, in the order of visits.
-    frames: Vec<Vec<u8>>,
-    next: usize,
-    /// The frames of a round that goes over the end of the list.
-    wrapped: Vec<Vec<u8>>,
-}
-
-impl Established {
-    /// Opens so many connections as client and servers would.
+impl Flows {
+    /// Opens so many connections as the clients would: SYN, and the ACK that makes a connection
+    /// ESTABLISHED in the director's eyes too.
+    ///
+    /// `go_on` is asked now and then, with how many there are.
     pub(super) fn open(
         director: &mut Director,
-        ends: &Ends,
         setup: &Setup,
-        flows: usize,
-        side: Side,
-    ) -> Result<Established> {
-        let mut frames = Vec::with_capacity(flows);
-        let clients: Vec<_> = (0..flows as u32).map(|number| ends.client(number)).collect();
-        for clients in clients.chunks(ROUND) {
-            let from_client = |flags| -> Vec<Vec<u8>> {
-                clients.iter().map(|client| tcp(*client, ends.vip, flags)).collect()
-            };
-            let requests = director.exchange(&from_client(SYN))?;
-            ensure!(requests.len() == clients.len(), "a SYN was not sent on");
-            if setup.forwarding != Forwarding::Nat {
-                director.exchange(&from_client(ACK))?;
-                frames.extend(from_client(ACK));
-                continue;
+        flows: u32,
+        go_on: &(dyn Fn(u32) -> Result<()> + Sync),
+    ) -> Result<Flows> {
+        let shares = open(director, setup, 0..flows, setup.forwarding == Forwarding::Nat, go_on)?;
+        let workers = shares.len();
+        let mut servers =
+            vec![0; if setup.forwarding == Forwarding::Nat { flows as usize } else { 0 }];
+        for (worker, share) in shares.into_iter().enumerate() {
+            for (at, server) in share.into_iter().enumerate() {
+                servers[at * workers + worker] = server;
             }
-            let from_server = |flags| -> Result<Vec<Vec<u8>>> {
-                let reply = |request: &netio::Packet| {
-                    let headers = forwarding::parse(&request.bytes)?;
-                    let server = SocketAddr::new(headers.destination, headers.destination_port);
-                    let client = SocketAddr::new(headers.source, headers.source_port);
-                    Ok(tcp(server, client, flags))
-                };
-                requests.iter().map(reply).collect()
-            };
-            director.exchange(&from_server(SYN | ACK)?)?;
-            director.exchange(&from_client(ACK))?;
-            frames.extend(match side {
-                Side::Client => from_client(ACK),
-                Side::Server => from_server(ACK)?,
-            });
         }
-        let frames = (0..flows).map(|visit| frames[visit * STRIDE % flows].clone()).collect();
-        Ok(Established { frames, next: 0, wrapped: Vec::new() })
+        Ok(Flows { setup: setup.clone(), flows, servers: Arc::new(servers) })
+    }
+
+    /// The packets of one of `workers` workers that share the flows: an ACK of each in turn.
+    pub(super) fn visits(&self, side: Side, worker: usize, workers: usize) -> Visits {
+        let vip = self.setup.vip();
+        let templates = match side {
+            Side::Client => vec![Template::new(vip, Side::Client, ACK)],
+            Side::Server => (0..self.setup.servers)
+                .map(|number| Template::new(self.setup.server(number), Side::Server, ACK))
+                .collect(),
+        };
+        Visits {
+            templates,
+            servers: match side {
+                Side::Client => Arc::default(),
+                Side::Server => Arc::clone(&self.servers),
+            },
+            flows: u64::from(self.flows),
+            stride: stride(u64::from(self.flows)),
+            next: worker as u64,
+            step: workers as u64,
+        }
     }
 }
 
-/// From one flow to the next one visited: a prime, so every flow has its turn.
-const STRIDE: usize = 48_271;
+/// Opens the connections of a range of clients, every worker its share: client 0 the first, client 1
+/// the second... Returns the server of each, if that is to be remembered, by worker.
+pub(super) fn open(
+    director: &mut Director,
+    setup: &Setup,
+    clients: Range<u32>,
+    remember: bool,
+    go_on: &(dyn Fn(u32) -> Result<()> + Sync),
+) -> Result<Vec<Vec<u16>>> {
+    ensure!(clients.end <= CLIENTS, "there are {CLIENTS} clients only");
+    let before = director.connections();
+    let workers = director.stations.len();
+    let shares = together((0..).zip(&mut director.stations), |(worker, station)| {
+        let clients = clients.clone().skip(worker).step_by(workers);
+        open_share(station, setup, clients, remember, go_on)
+    })?;
+    let opened = director.connections() - before;
+    ensure!(opened == clients.len(), "{opened} of {} connections are in the table", clients.len());
+    Ok(shares)
+}
 
-impl Traffic for Established {
-    fn round(&mut self, _: &mut Director) -> Result<&[Vec<u8>]> {
-        let start = self.next;
-        self.next = (start + ROUND) % self.frames.len();
-        if start + ROUND <= self.frames.len() {
-            return Ok(&self.frames[start..start + ROUND]);
+fn open_share(
+    station: &mut Station,
+    setup: &Setup,
+    mut clients: impl Iterator<Item = u32>,
+    remember: bool,
+    go_on: &(dyn Fn(u32) -> Result<()> + Sync),
+) -> Result<Vec<u16>> {
+    let [syn, ack] = [SYN, ACK].map(|flags| Template::new(setup.vip(), Side::Client, flags));
+    let (mut numbers, mut sent) = (Vec::with_capacity(ROUND), Vec::with_capacity(ROUND));
+    let (mut servers, mut frames) = (Vec::new(), Frames::default());
+    for chunk in 1.. {
+        numbers.clear();
+        numbers.extend(clients.by_ref().take(ROUND));
+        let Some(&first) = numbers.first() else { break };
+        if chunk % 512 == 0 {
+            go_on(first)?;
         }
-        self.wrapped = self.frames.iter().cycle().skip(start).take(ROUND).cloned().collect();
-        Ok(&self.wrapped)
+        sent.clear();
+        frames.fill(numbers.iter().map(|number| (&syn, *number)));
+        station.exchange(&frames, |bytes| sent.push(ends_of(bytes, setup)))?;
+        let (all, out) = (numbers.len(), sent.len());
+        ensure!(out == all, "{out} of {all} SYNs were sent on");
+        if remember {
+            let same = numbers.iter().zip(&sent).all(|(number, (client, _))| client == number);
+            ensure!(same, "the SYNs were sent on in another order");
+            servers.extend(sent.iter().map(|(_, server)| *server));
+        }
+        let mut acks = 0;
+        frames.fill(numbers.iter().map(|number| (&ack, *number)));
+        station.exchange(&frames, |_| acks += 1)?;
+        ensure!(acks == all, "{acks} of {all} ACKs were sent on");
+    }
+    Ok(servers)
+}
+
+/// Client and server of a request that NAT has sent on.
+fn ends_of(frame: &[u8], setup: &Setup) -> (u32, u16) {
+    let (source, destination) = if setup.vip().is_ipv4() { (26, 30) } else { (34, 50) };
+    let four = |at: usize| -> [u8; 4] {
+        frame.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default()
+    };
+    let [_, _, high, low] = four(destination);
+    (number_of(four(source)), u16::from_be_bytes([high, low]).wrapping_sub(0x100))
+}
+
+/// See [`Flows::visits`].
+#[derive(Clone, Debug)]
+pub(super) struct Visits {
+    templates: Vec<Template>,
+    servers: Arc<Vec<u16>>,
+    flows: u64,
+    stride: u64,
+    next: u64,
+    step: u64,
+}
+
+/// From one flow to the next one visited: about 0.618 of all, so that neighbours in time are far
+/// from each other, and without a common divisor, so that every flow has its turn.
+fn stride(flows: u64) -> u64 {
+    let divisor = |mut a: u64, mut b: u64| {
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let start = (flows as f64 * 0.618_033_988_75) as u64;
+    (start.max(1)..).find(|&stride| divisor(stride, flows) == 1).unwrap_or(1)
+}
+
+impl Source for Visits {
+    fn next(&mut self, frames: &mut Frames) {
+        let visits = (0..ROUND as u64).map(|visit| self.next + visit * self.step);
+        frames.fill(visits.map(|visit| {
+            let flow = visit * self.stride % self.flows;
+            let server = self.servers.get(flow as usize).copied().unwrap_or(0);
+            (&self.templates[server as usize], flow as u32)
+        }));
+        // Wraps to the same place in its own share: workers never meet on a flow.
+        self.next = (self.next + ROUND as u64 * self.step) % (self.flows * self.step);
     }
 }
 
-/// SYNs that nobody has sent before. Those of the last round are forgotten first, so that the
-/// table does not grow.
+/// SYNs that nobody has sent before.
+#[derive(Debug)]
 pub(super) struct NewConnections {
-    ends: Ends,
+    syn: Template,
     next: u32,
-    frames: Vec<Vec<u8>>,
 }
 
 impl NewConnections {
-    pub(super) fn new(ends: Ends) -> NewConnections {
-        NewConnections { ends, next: 0, frames: Vec::new() }
+    pub(super) fn new(setup: &Setup) -> NewConnections {
+        NewConnections { syn: Template::new(setup.vip(), Side::Client, SYN), next: 0 }
     }
 }
 
-impl Traffic for NewConnections {
-    fn round(&mut self, director: &mut Director) -> Result<&[Vec<u8>]> {
-        // SYN_RECV lasts a minute.
-        director.skip(Duration::from_secs(62))?;
+impl Source for NewConnections {
+    fn next(&mut self, frames: &mut Frames) {
         let numbers = self.next..self.next + ROUND as u32;
         self.next = numbers.end;
-        self.frames = numbers.map(|it| tcp(self.ends.client(it), self.ends.vip, SYN)).collect();
-        let open = director.connections();
-        ensure!(open == 0, anyhow!("{open} connections of the last round are still there"));
-        Ok(&self.frames)
+        frames.fill(numbers.map(|number| (&self.syn, number)));
     }
 }
+
+/// A [`Flows::open`] that never stops.
+pub(super) fn always(_: u32) -> Result<()> {
+    Ok(())
+}
+
+/// Refuses to go on when the machine's memory runs out: to be killed for it would be worse than
+/// to have no figure.
+pub(super) fn while_memory_lasts(opened: u32) -> Result<()> {
+    let available = super::machine::available_memory();
+    if available.is_some_and(|bytes| bytes < super::machine::RESERVE) {
+        bail!(super::machine::TooLittleMemory { connections: opened });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "flows_tests.rs"]
+mod tests;

@@ -1,142 +1,107 @@
-//! Nanoseconds per packet of the pipeline, over the memory port.
+//! What the director costs: per packet, per new connection, per connection kept, through real
+//! sockets, while its services change, and when there is nothing to do.
 //!
-//! Each figure has a *floor*: the same frames through the same port and packet memory without a
-//! pipeline, measured in turn with it, so that a busy neighbour on the machine slows both. Values
-//! are medians of many short rounds. What is timed is the worker's breath; putting frames on the
-//! wire and taking them off is not. Nothing here fails because it is slow.
+//! Every figure stands beside its *floor*, the least that a program must do for the same, measured
+//! in turn with it in the same run: a busy neighbour on the machine slows both, and what one
+//! compares between two machines or two days is the ratio. Values are medians of many short
+//! rounds. Nothing here fails because it is slow; it fails when there was nothing to measure,
+//! because packets did not arrive.
+//!
+//! | module | figures | needs |
+//! |---|---|---|
+//! | [`pipeline`] | `pipeline/...`: ns per packet over a port in memory, one worker and two | |
+//! | [`scheduling`] | `new/...`: new connections per second by scheduler | |
+//! | [`memory`] | `memory/...`: bytes per connection | 2 GiB or more |
+//! | [`publish`] | `publish/...`: services change while packets flow | root for `publish/lab-...` |
+//! | [`lab`] | `lab/...`, `idle/cpu`: a real director on veth pairs | root |
 
+mod chart;
+mod compare;
 mod director;
+mod figure;
 mod floor;
 mod flows;
 mod frames;
+mod lab;
+mod machine;
+mod markdown;
+mod memory;
+mod pipeline;
+mod preference;
+mod publish;
 mod report;
+mod scheduling;
+mod template;
+mod turns;
 
-use std::time::Duration;
-
-use ::director::control::api::Forwarding;
 use anyhow::{Result, ensure};
 
-use director::{Director, Setup};
-use floor::Floor;
-use flows::{Ends, Established, NewConnections};
-pub use report::{json, table};
+pub use chart::chart;
+pub use compare::compare;
+pub use figure::{Better, Figure, Target};
+pub use machine::describe;
+pub use markdown::markdown;
+pub use memory::measure_here as measure_memory;
+pub use preference::Preference;
+pub use report::{json, parse, table};
 
-/// Packets in a round: enough to make the clock's own cost vanish, few enough to stay in the cache.
-const ROUND: usize = 1024;
-
-/// One figure.
-#[derive(Clone, Debug, serde::Serialize)]
-pub struct Figure {
-    /// What was measured, `method/family/flows` or `new-connection/scheduler/servers`.
-    pub name: String,
-    /// Median over the rounds.
-    pub value: f64,
-    /// Of `value` and `floor`.
-    pub unit: &'static str,
-    /// Median of the same frames through the port alone.
-    pub floor: f64,
-    /// `value / floor`.
-    pub ratio: f64,
+/// How much to measure.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Only what has this in its name.
+    pub only: String,
+    /// A look at whether everything works: small sizes, few rounds, figures of no worth.
+    pub quick: bool,
+    /// Rounds of 1024 packets for each figure over the memory port; `None`: 200, or 5 for a look.
+    pub rounds: Option<usize>,
 }
 
-/// Who answers: on which side of the director the measured packets come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
-    Client,
-    Server,
+impl Plan {
+    fn rounds(&self) -> usize {
+        self.rounds.unwrap_or(if self.quick { 5 } else { 200 }).clamp(1, MOST_ROUNDS)
+    }
 }
 
-/// One thing to measure.
-struct Case {
-    name: String,
-    setup: Setup,
-    traffic: Kind,
+/// So many new connections fit into the table, and have clients of their own.
+const MOST_ROUNDS: usize = 10_000;
+
+/// What has been measured so far.
+struct Run<'a> {
+    plan: &'a Plan,
+    figures: Vec<Figure>,
+    tell: &'a mut dyn FnMut(&str),
 }
 
-enum Kind {
-    Established { flows: usize, side: Side },
-    New,
-}
+impl Run<'_> {
+    fn wants(&self, name: &str) -> bool {
+        name.contains(&self.plan.only)
+    }
 
-/// Everything that is measured, in the order of the report.
-fn cases() -> Vec<Case> {
-    let mut cases = Vec::new();
-    let methods = [
-        ("nat", Forwarding::Nat, Side::Client),
-        ("nat-reply", Forwarding::Nat, Side::Server),
-        ("tunnel", Forwarding::Tunnel, Side::Client),
-        ("direct", Forwarding::Direct, Side::Client),
-    ];
-    for (label, forwarding, side) in methods {
-        for (family, v4) in [("ipv4", true), ("ipv6", false)] {
-            for flows in [1_000, 100_000] {
-                cases.push(Case {
-                    name: format!("{label}/{family}/{flows}-flows"),
-                    setup: Setup { forwarding, v4, scheduler: "rr", servers: 3 },
-                    traffic: Kind::Established { flows, side },
-                });
-            }
+    fn tell(&mut self, what: &str) {
+        (self.tell)(what);
+    }
+
+    /// Adds a figure, if it is wanted: some can only be measured along with others.
+    fn add(&mut self, figure: Figure) {
+        if self.wants(&figure.name) {
+            self.figures.push(figure);
         }
     }
-    for scheduler in ["rr", "wlc"] {
-        for servers in [3, 1_000] {
-            cases.push(Case {
-                name: format!("new-connection/{scheduler}/{servers}-servers"),
-                setup: Setup { forwarding: Forwarding::Nat, v4: true, scheduler, servers },
-                traffic: Kind::New,
-            });
-        }
-    }
-    cases
 }
 
-/// Measures all whose name contains `only`, `rounds` times each; `progress` is told each name.
+/// Measures; `tell` is told what is under way and what is left out.
 ///
 /// # Errors
-/// When the director could not be built, or did not send on a packet: then there is nothing to
+/// When something could not be built, or packets were not sent on: then there is nothing to
 /// measure.
-pub fn run(only: &str, rounds: usize, mut progress: impl FnMut(&str)) -> Result<Vec<Figure>> {
-    let mut figures = Vec::new();
-    for case in cases().into_iter().filter(|case| case.name.contains(only)) {
-        progress(&case.name);
-        figures.push(measure(case, rounds.max(1))?);
-    }
-    ensure!(!figures.is_empty(), "nothing is called like {only:?}");
+pub fn run(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<Vec<Figure>> {
+    let mut run = Run { plan, figures: Vec::new(), tell };
+    pipeline::run(&mut run)?;
+    scheduling::run(&mut run)?;
+    memory::run(&mut run)?;
+    publish::run(&mut run)?;
+    lab::run(&mut run)?;
+    let Run { figures, .. } = run;
+    ensure!(!figures.is_empty(), "nothing was measured that has {:?} in its name", plan.only);
     Ok(figures)
-}
-
-fn measure(case: Case, rounds: usize) -> Result<Figure> {
-    let mut director = Director::new(&case.setup)?;
-    let mut floor = Floor::new()?;
-    let ends = Ends::of(&case.setup);
-    let mut traffic: Box<dyn Traffic> = match case.traffic {
-        Kind::Established { flows, side } => {
-            Box::new(Established::open(&mut director, &ends, &case.setup, flows, side)?)
-        }
-        Kind::New => Box::new(NewConnections::new(ends)),
-    };
-    let (mut values, mut floors) = (Vec::new(), Vec::new());
-    // One round first whose figures nobody sees.
-    for round in 0..=rounds {
-        let frames = traffic.round(&mut director)?;
-        let (value, bare) = (director.time(frames)?, floor.time(frames)?);
-        if round > 0 {
-            values.push(value);
-            floors.push(bare);
-        }
-    }
-    let (value, floor) = (median(&mut values), median(&mut floors));
-    Ok(Figure { name: case.name, value, unit: "ns/packet", floor, ratio: value / floor })
-}
-
-/// What is sent in a round.
-trait Traffic {
-    /// The frames of the next round; what has to happen before them, happens.
-    fn round(&mut self, director: &mut Director) -> Result<&[Vec<u8>]>;
-}
-
-/// Nanoseconds per packet of a round.
-fn median(rounds: &mut [Duration]) -> f64 {
-    rounds.sort_unstable();
-    rounds[rounds.len() / 2].as_nanos() as f64 / ROUND as f64
 }

@@ -26,7 +26,7 @@ const LONGEST_NAME: usize = 15;
 pub struct Link {
     pub(super) interface: String,
     pub(super) mac: Option<Mac>,
-    addresses: Vec<Prefix>,
+    pub(super) addresses: Vec<Prefix>,
     queues: u32,
     mtu: Option<u32>,
 }
@@ -135,7 +135,7 @@ pub(super) fn connect(
 }
 
 /// Queues and MTU, the same for both ends.
-fn shape(link: &Link) -> Vec<LinkAttribute> {
+pub(super) fn shape(link: &Link) -> Vec<LinkAttribute> {
     let mut attributes =
         vec![LinkAttribute::NumTxQueues(link.queues), LinkAttribute::NumRxQueues(link.queues)];
     attributes.extend(link.mtu.map(LinkAttribute::Mtu));

@@ -25,6 +25,7 @@
 //! ```
 
 mod address;
+mod cable;
 mod host;
 mod interrupt;
 mod link;

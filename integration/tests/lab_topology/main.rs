@@ -48,6 +48,27 @@ fn converse(client: &Host, server: &Host, address: IpAddr) -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_cable_joins_two_hosts_and_nobody_else() {
+    if !can_run() {
+        return;
+    }
+    let lab = Lab::new("cable").unwrap();
+    let [left, right, other] = ["left", "right", "other"].map(|name| lab.host(name).unwrap());
+    // The same name at both ends, and a MAC address of one's own choice.
+    let mac = Mac([2, 0, 0, 0, 7, 7]);
+    let near = Link::new("eth0").addresses(&["192.0.2.1/24", "2001:db8::1/64"]).unwrap().mac(mac);
+    let far = Link::new("eth0").addresses(&["192.0.2.2/24", "2001:db8::2/64"]).unwrap();
+    lab.cable([&left, &right], &near, &far).unwrap();
+    for address in ["192.0.2.2", "2001:db8::2"] {
+        converse(&left, &right, address.parse().unwrap()).unwrap();
+    }
+    assert_eq!(left.mac("eth0").unwrap(), mac);
+    assert!(other.mac("eth0").is_err(), "a third host has no part in it");
+    assert!(lab.cable([&left, &other], &near, &far).is_err(), "eth0 is there already");
+    assert!(other.mac("eth0").is_err(), "and nothing is left of the attempt");
+}
+
 /// Without a director translating, the client needs a way back to the servers' networks.
 fn route_client_to_servers(topology: &Topology) {
     for (network, gateway) in [("10.77.0.0/24", "192.0.2.1"), ("fd77::/64", "2001:db8:1::1")] {

@@ -62,11 +62,16 @@ enum Task {
         #[arg(long, short)]
         quiet: bool,
     },
-    /// Measure nanoseconds per packet of the pipeline
+    /// Measure what the director costs, every figure beside its floor
+    ///
+    /// Per packet, per new connection, per connection kept, on veth pairs, while services change, and at
+    /// rest. Builds what it needs. `cargo xtask bench --help` lists the options: --json, --only
+    /// TEXT, --svg FILE, --compare A.json B.json, --quick... What needs root is left out without it.
+    #[command(disable_help_flag = true)]
     Bench {
-        /// Print an array of {name, value, unit, floor, ratio}
-        #[arg(long)]
-        json: bool,
+        /// Passed on to the program that measures
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
     },
 }
 
@@ -75,7 +80,7 @@ fn main() -> ExitCode {
         Task::Demo { arguments } => demo(&arguments),
         Task::Test { suites, quick } => suites::run(&suites, quick),
         Task::Parity { scenarios, list, quiet } => parity(&scenarios, list, quiet),
-        Task::Bench { json } => bench(json),
+        Task::Bench { arguments } => bench(&arguments),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -108,12 +113,9 @@ fn parity(scenarios: &[String], list: bool, quiet: bool) -> Result<bool> {
     Ok(command.args(scenarios).status()?.success())
 }
 
-fn bench(json: bool) -> Result<bool> {
+fn bench(arguments: &[String]) -> Result<bool> {
     eprintln!("bench: building");
     let programs = cargo::build_programs()?;
     let mut command = std::process::Command::new(programs.join("bench"));
-    if json {
-        command.arg("--json");
-    }
-    Ok(command.status()?.success())
+    Ok(command.args(arguments).status()?.success())
 }

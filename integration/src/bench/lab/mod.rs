@@ -1,0 +1,142 @@
+//! Through real sockets: the director as the process that operators run, on veth pairs, beside a
+//! bare AF_XDP forwarder and a plain Linux router on the same pairs.
+//!
+//! ```text
+//!   source               middle                sink
+//!    eth0 ---- veth ---- eth0 eth1 ---- veth ---- eth0
+//!   one thread (core 1)   director, bare       the same thread (latency), or a program that
+//!   sends                 or router (core 0)   counts and drops (throughput)
+//! ```
+//!
+//! A veth pair is no card: both its ends cost CPU time of this machine, and the sender and what is
+//! measured share it. What counts is how the three compare; packet rates are those of this set-up
+//! and of nothing else.
+
+mod bed;
+mod idle;
+mod middle;
+mod publication;
+mod tester;
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use super::Run;
+use super::figure::{Better, Figure, tidy};
+use super::turns::{median, percentile};
+use bed::Bed;
+use middle::{Kind, Running};
+use tester::Tester;
+
+/// Everything that needs the lab, by what must be measured for it.
+const NAMES: [&str; 2] = ["lab/throughput", "lab/router"];
+const PERCENTILES: [(&str, f64); 3] = [("p50", 50.0), ("p99", 99.0), ("p99.9", 99.9)];
+
+/// Measurements of each kind; what is reported is the middle one.
+const ROUNDS: usize = 5;
+
+pub(super) fn run(run: &mut Run<'_>) -> Result<()> {
+    let latencies = PERCENTILES.iter().flat_map(|(percent, _)| {
+        [format!("lab/latency-{percent}"), format!("lab/router-latency-{percent}")]
+    });
+    let traffic = NAMES.map(String::from).into_iter().chain(latencies);
+    let traffic = traffic.collect::<Vec<_>>().iter().any(|name| run.wants(name));
+    let publication = publication::NAMES.iter().any(|name| run.wants(name));
+    let idle = run.wants(idle::NAME);
+    if !(traffic || publication || idle) {
+        return Ok(());
+    }
+    if let Err(missing) = crate::lab::supported() {
+        run.tell(&format!("left out: lab/..., publish/lab-..., {}: {missing:#}", idle::NAME));
+        return Ok(());
+    }
+    let bed = Bed::build()?;
+    if traffic {
+        compare(run, &bed).context("lab")?;
+    }
+    if publication {
+        publication::run(run, &bed).context("publication in the lab")?;
+    }
+    if idle {
+        idle::run(run, &bed).context("idle")?;
+    }
+    Ok(())
+}
+
+/// The three in turn: how much each carries, and how long packets take at half of what the director
+/// carries.
+fn compare(run: &mut Run<'_>, bed: &Bed) -> Result<()> {
+    let (rounds, length) = match run.plan.quick {
+        true => (1, Duration::from_millis(200)),
+        false => (ROUNDS, Duration::from_millis(800)),
+    };
+    let mut tester = Tester::new(bed)?;
+    let mut way = String::new();
+    let mut rates: [Vec<f64>; 3] = Default::default();
+    for round in 1..=rounds {
+        run.tell(&format!("lab: throughput, {round} of {rounds}"));
+        for (kind, rates) in Kind::ALL.into_iter().zip(&mut rates) {
+            let running = Running::start(kind, bed)?;
+            tester.flood(length / 4)?;
+            rates.push(tester.flood(length)?);
+            if let Some(line) = running.way() {
+                way = line;
+            }
+            running.stop()?;
+        }
+    }
+    let [bare, director, router] = rates.map(|rates| median(&rates));
+    ensure!(director > 0.0 && bare > 0.0, "nothing came through: {bare} and {director} per second");
+    let rate = director / 2.0;
+    tester.listen(bed)?;
+    let mut spread: [[Vec<f64>; 3]; 3] = Default::default();
+    let mut lost = [0; 3];
+    for round in 1..=rounds {
+        run.tell(&format!("lab: latency, {round} of {rounds}"));
+        for (number, kind) in Kind::ALL.into_iter().enumerate() {
+            let running = Running::start(kind, bed)?;
+            tester.pace(rate, length / 4)?;
+            let passage = tester.pace(rate, length)?;
+            running.stop()?;
+            ensure!(!passage.micros.is_empty(), "{kind}: nothing came through");
+            lost[number] += passage.lost;
+            for (found, (_, percent)) in spread[number].iter_mut().zip(PERCENTILES) {
+                found.push(percentile(&passage.micros, percent));
+            }
+        }
+    }
+    let spread = spread.map(|kind| kind.map(|percentiles| median(&percentiles)));
+    let note = format!(
+        "floor: bare AF_XDP forwarder, copy mode, on the same veth pairs; director: {way}; a veth's \
+         rate, no card's"
+    );
+    let unit = "k/s on veth";
+    run.add(
+        Figure::new(NAMES[0], director / 1e3, unit, Better::More)
+            .over(bare / 1e3, &note)
+            .ratio_target(0.9),
+    );
+    let note = "Linux router (ip_forward, RPS to a core of its own, no XDP) over the same floor";
+    run.add(Figure::new(NAMES[1], router / 1e3, unit, Better::More).over(bare / 1e3, note));
+    for (number, (percent, _)) in PERCENTILES.into_iter().enumerate() {
+        let [bare, director, router] = spread.map(|percentiles| percentiles[number]);
+        let note = format!(
+            "half the director's load, {:.0} k/s; floor as for throughput; lost in all rounds: bare \
+             {}, director {}, router {}",
+            rate / 1e3,
+            lost[0],
+            lost[1],
+            lost[2]
+        );
+        let latency =
+            |name: &str, value: f64| Figure::new(name, value, "us", Better::Less).over(bare, &note);
+        let mut figure = latency(&format!("lab/latency-{percent}"), director);
+        if percent == "p99" {
+            figure = figure.target(tidy(director - bare), 20.0, Better::Less, " us added");
+        }
+        run.add(figure);
+        run.add(latency(&format!("lab/router-latency-{percent}"), router));
+    }
+    Ok(())
+}
