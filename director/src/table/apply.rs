@@ -201,7 +201,6 @@ impl Table {
         Ok(())
     }
 
-
     /// Replaces what was asked for of a server.
     pub(super) fn edit_member(
         &self,

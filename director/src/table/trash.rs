@@ -168,8 +168,7 @@ impl Heap {
     fn sweep(&mut self, now: Duration, forgotten: &mut Vec<Arc<RealServer>>) -> bool {
         let before = self.removed.len() + self.former.len();
         self.former.retain(|former| former.server.has_connections());
-        let stays =
-            |it: &Removed| now < it.since + TRASH_TIME || it.server.has_connections();
+        let stays = |it: &Removed| now < it.since + TRASH_TIME || it.server.has_connections();
         forgotten.extend(self.removed.extract_if(.., |it| !stays(it)).map(|it| it.server));
         let mut changed = self.removed.len() + self.former.len() != before;
         for removed in &mut self.removed {
