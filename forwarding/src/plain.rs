@@ -376,9 +376,9 @@ mod tests {
             prop_assert_eq!(&ours, &theirs);
             prop_assert_eq!(plain.headers(), headers);
             let bits = u128::from_be_bytes(server);
-            let (address, bits): (std::net::IpAddr, u128) = match plain.family {
-                Family::V4 => (std::net::Ipv4Addr::from_bits(bits as u32).into(), u128::from(bits as u32)),
-                Family::V6 => (std::net::Ipv6Addr::from_bits(bits).into(), bits),
+            let (address, bits): (IpAddr, u128) = match plain.family {
+                Family::V4 => (Ipv4Addr::from_bits(bits as u32).into(), u128::from(bits as u32)),
+                Family::V6 => (Ipv6Addr::from_bits(bits).into(), bits),
             };
             // The same packet again, as it came.
             let Some(plain) = Plain::read(&ours) else { return Ok(()) };

@@ -6,6 +6,7 @@ use super::problem::Report;
 use super::{Config, Io, Mode};
 use crate::control::DEFAULT_SOCKET;
 use crate::control::api::Timeouts;
+use crate::dispatch::connections::MOST;
 use crate::dispatch::ftp::Ports;
 
 /// All keys at the top of the file.
@@ -58,7 +59,7 @@ pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config>
     let workers = integer(root, "workers", 1, 1024, " packet threads", report);
     let ring_size = ring_size(root, report);
     let frames = frames(root, ring_size, report);
-    let max_connections = integer(root, "max_connections", 1, 1 << 30, "", report);
+    let max_connections = integer(root, "max_connections", 1, MOST as u32, "", report);
     let own_addresses = root.get("own_addresses").and_then(|field| field.boolean(report));
     let control = control(root, report);
     let timeouts = timeouts(root, report);

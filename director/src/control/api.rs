@@ -275,6 +275,9 @@ pub struct Status {
     pub ports: Vec<PortView>,
     /// Packets by verdict and reason since start: (name, what it means, count); zero counts are left out.
     pub verdicts: Vec<VerdictCount>,
+    /// What has come of a full connection table, in the same form; empty as long as it never was.
+    #[serde(default)]
+    pub overflow: Vec<VerdictCount>,
     /// What the operator should know: last failed reload and the like.
     pub warnings: Vec<String>,
 }

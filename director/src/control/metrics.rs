@@ -74,6 +74,14 @@ fn about(page: &mut Page, status: &Status) {
     page.sample(&[], status.services);
     page.family("switchyard_connections", "gauge", "Connections in the table.");
     page.sample(&[], status.connections);
+    page.family(
+        "switchyard_overflow_total",
+        "counter",
+        "What has come of a full connection table.",
+    );
+    for count in &status.overflow {
+        page.sample(&[("what", &count.reason)], count.packets);
+    }
     page.family("switchyard_verdict_packets_total", "counter", "Packets by what became of them.");
     for verdict in &status.verdicts {
         page.sample(&[("reason", &verdict.reason)], verdict.packets);

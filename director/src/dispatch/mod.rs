@@ -45,6 +45,7 @@ mod bypass;
 mod forward;
 mod icmp;
 mod one_packet;
+pub mod overflow;
 mod persistence;
 mod policy;
 mod real_server;
@@ -71,6 +72,7 @@ use connections::{Bindings, Connections, Way};
 use defence::Defence;
 use fragments::Fragments;
 use limiter::Limiter;
+use overflow::Overflow;
 use policy::{Lost, MssLimit};
 use service::Services;
 use settings::Settings;
@@ -112,6 +114,8 @@ pub struct Shared {
     pub limiter: Limiter,
     /// What is done against floods of connections.
     pub defence: Defence,
+    /// What has come of a full table.
+    pub overflow: Overflow,
 }
 
 impl Shared {
@@ -134,6 +138,7 @@ impl Shared {
             settings: Settings::default(),
             limiter: Limiter::default(),
             defence: Defence::default(),
+            overflow: Overflow::default(),
         }
     }
 

@@ -55,6 +55,10 @@ impl Dispatcher {
             return Err(Stop::Drop(DropReason::NoChunk));
         }
         if !signal.may_be_scheduled(&self.shared.settings) {
+            if self.may_be_by_hash(now, signal) {
+                let target = self.by_hash(now, service, headers, false);
+                return target.map_err(|_| Stop::Pass(PassReason::NoConnection));
+            }
             return Err(Stop::Pass(PassReason::NoConnection));
         }
         if let Some(reason) = ftp::leaves_alone(service, headers) {
@@ -64,8 +68,8 @@ impl Dispatcher {
         if once && headers.is_later_fragment() {
             return self.use_again(now, headers);
         }
-        if !once && self.shared.connections.is_full() {
-            return Err(Stop::Drop(DropReason::TableFull));
+        if !once && !self.has_room(now) {
+            return self.by_hash(now, service, headers, true);
         }
         let call = match service.goes_by_call() {
             true => Some(sip::call_id(frame, headers).ok_or(Stop::Drop(DropReason::NoCallId))?),

@@ -267,6 +267,16 @@ impl Service {
         }
     }
 
+    /// The binding of the member with the highest score; those with none do not count.
+    pub fn choose_by<S: Ord>(
+        &self,
+        mut score: impl FnMut(&Member) -> Option<S>,
+    ) -> Option<Arc<Binding>> {
+        let choice = self.choice();
+        let scored = choice.members().iter().filter_map(|it| Some((score(it)?, &it.binding)));
+        scored.max_by(|(one, _), (other, _)| one.cmp(other)).map(|(_, binding)| binding.clone())
+    }
+
     /// Asks the scheduler for a server.
     pub fn schedule(&self, key: &Key, now: Duration) -> Option<Decision> {
         let mut choice = self.choice();

@@ -129,7 +129,7 @@ reasons! {
         NoRoom = "no_room", "No headroom left in the frame for the tunnel header.";
         FamilyMismatch = "family_mismatch", "NAT or direct routing cannot reach a server of the other address family.";
         SctpFragment = "sctp_fragment", "A fragment of SCTP whose port NAT changes: the checksum covers the port, and cannot be made anew from a part.";
-        TableFull = "table_full", "The connection table is full (`max_connections`).";
+        TableFull = "table_full", "The connection table is full of connections in use (`max_connections`).";
         NoFrames = "no_frames", "No free frame in packet memory (`frames`).";
         IcmpUnknown = "icmp_unknown", "An ICMP error about a connection that we do not have, or malformed.";
         IcmpChecksum = "bad_icmp_checksum", "An ICMP error about one of our connections with a wrong checksum.";

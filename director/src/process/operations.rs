@@ -75,6 +75,17 @@ impl Director {
         views
     }
 
+    fn overflow_counts(&self) -> Vec<VerdictCount> {
+        let rows = self.table.shared().overflow.rows().into_iter();
+        rows.filter(|(_, _, packets)| *packets > 0)
+            .map(|(reason, meaning, packets)| VerdictCount {
+                reason: reason.to_owned(),
+                meaning: meaning.to_owned(),
+                packets,
+            })
+            .collect()
+    }
+
     fn verdict_counts(&self) -> Vec<VerdictCount> {
         let mut counts: Vec<VerdictCount> = Vec::new();
         for status in &self.statuses {
@@ -144,6 +155,7 @@ impl Operations for Director {
             services: self.service_count() as u32,
             ports: self.port_views(),
             verdicts: self.verdict_counts(),
+            overflow: self.overflow_counts(),
             warnings,
         }
     }

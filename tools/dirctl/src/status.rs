@@ -79,7 +79,7 @@ fn verdicts(status: &Status) -> Vec<String> {
     if status.verdicts.is_empty() {
         return vec!["  none yet".to_owned()];
     }
-    let mut verdicts: Vec<_> = status.verdicts.iter().collect();
+    let mut verdicts: Vec<_> = status.verdicts.iter().chain(&status.overflow).collect();
     verdicts.sort_by_key(|verdict| std::cmp::Reverse(verdict.packets));
     let rows: Vec<[String; 3]> = verdicts
         .into_iter()
@@ -145,6 +145,7 @@ mod tests {
             connections: 3456,
             services: 1,
             ports: vec![port(0, 0), port(1, 17)],
+            overflow: vec![],
             verdicts: vec![
                 verdict("ttl_exceeded", "TTL ran out", 3),
                 verdict("forwarded", "sent to a real server", 123_000),

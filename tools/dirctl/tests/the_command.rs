@@ -55,6 +55,7 @@ impl Operations for Worried {
             connections: 0,
             services: 0,
             ports: vec![],
+            overflow: vec![],
             verdicts: vec![],
             warnings: self.0.clone(),
         }

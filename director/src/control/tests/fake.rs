@@ -114,6 +114,7 @@ impl Operations for Fake {
                 receive_dropped: 1,
                 transmit_dropped: 0,
             }],
+            overflow: vec![],
             verdicts: vec![VerdictCount {
                 reason: "no_service".to_owned(),
                 meaning: "for no service of ours".to_owned(),

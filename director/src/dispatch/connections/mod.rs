@@ -19,6 +19,7 @@
 mod binding;
 mod ends;
 mod established;
+mod eviction;
 mod expected;
 mod index;
 mod segments;
@@ -28,7 +29,7 @@ mod wheel;
 
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -71,6 +72,8 @@ pub struct Connections {
     limit: usize,
     /// Connections whose client's port is not known yet.
     portless: AtomicUsize,
+    /// Where eviction goes on looking.
+    hand: AtomicU32,
 }
 
 impl Connections {
@@ -98,6 +101,7 @@ impl Connections {
             count: AtomicUsize::new(0),
             limit: limit.min(MOST),
             portless: AtomicUsize::new(0),
+            hand: AtomicU32::new(0),
         }
     }
 
@@ -298,6 +302,11 @@ impl Connections {
     /// Connections in one shard.
     pub fn len_of(&self, shard: usize) -> usize {
         self.shards.get(shard).map_or(0, |shard| shard.lock(self).len())
+    }
+
+    /// Slots of a shard that have ever been used.
+    fn used_of(&self, shard: usize) -> u32 {
+        self.shards[shard].lock(self).used()
     }
 
     /// A connection has been taken out of its shard.

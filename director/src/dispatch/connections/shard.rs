@@ -66,8 +66,6 @@ struct Writer {
     count: u32,
     wheel: Wheel,
     extras: HashMap<u32, Box<Extra>, foldhash::fast::RandomState>,
-    /// Where eviction goes on looking.
-    hand: u32,
 }
 
 impl Shard {
@@ -82,7 +80,6 @@ impl Shard {
                 count: 0,
                 wheel: Wheel::new(),
                 extras: HashMap::default(),
-                hand: 0,
             }),
         }
     }
@@ -106,6 +103,11 @@ impl Locked<'_> {
     /// Connections in the shard, expired ones that have not been swept among them.
     pub(super) fn len(&self) -> usize {
         self.writer.count as usize
+    }
+
+    /// Slots that have ever been used.
+    pub(super) fn used(&self) -> u32 {
+        self.writer.used
     }
 
     /// The connection called `name`.

@@ -117,6 +117,10 @@ impl Name {
         (self.peer, (self.ends >> 32) as u16)
     }
 
+    pub(super) fn is_template(&self) -> bool {
+        self.ends & TEMPLATE != 0
+    }
+
     pub(super) fn has_extra(&self) -> bool {
         self.ends & EXTRA != 0
     }

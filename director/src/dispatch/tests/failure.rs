@@ -176,7 +176,7 @@ fn pings_are_left_to_the_kernel() {
 }
 
 #[test]
-fn a_full_table_refuses_new_connections_and_keeps_the_old() {
+fn a_table_full_of_connections_in_use_refuses_new_ones_by_nat() {
     let mut bed = Bed::with(key(Protocol::Udp, VIP), &[(REAL, Forwarding::Nat)]);
     let client = |n: u32| format!("198.51.{}.{}:4000", n >> 8, n & 0xff);
     for n in 0..10_000 {
@@ -184,4 +184,62 @@ fn a_full_table_refuses_new_connections_and_keeps_the_old() {
     }
     assert_eq!(bed.udp(&client(10_000), VIP).verdict, Verdict::Drop(DropReason::TableFull));
     assert!(bed.udp(&client(0), VIP).is_sent());
+    // Idle ones go, the oldest first or nearly so.
+    bed.wait(std::time::Duration::from_secs(61));
+    assert!(bed.udp(&client(0), VIP).is_sent());
+    assert!(bed.udp(&client(10_000), VIP).is_sent());
+    assert_eq!(bed.table.shared().connections.len(), 10_000);
+    let overflow = bed.table.shared().overflow.rows();
+    assert_eq!(overflow.map(|(_, _, count)| count), [1, 0]);
+}
+
+#[test]
+fn a_full_table_gives_up_what_is_closing_and_what_has_hardly_begun() {
+    let mut bed = Bed::with(key(Protocol::Tcp, VIP), &[(REAL, Forwarding::Direct)]);
+    let client = |n: u32| format!("198.51.{}.{}:4000", n >> 8, n & 0xff);
+    for n in 0..10_000 {
+        bed.tcp(&client(n), VIP, SYN);
+        if n % 20 != 0 {
+            bed.tcp(&client(n), VIP, ACK);
+        }
+    }
+    for n in 10_000..10_050 {
+        assert!(bed.tcp(&client(n), VIP, SYN).is_sent());
+        bed.tcp(&client(n), VIP, ACK);
+    }
+    let evicted = bed.table.shared().overflow.rows()[0].2;
+    assert_eq!(bed.table.shared().connections.len(), 10_000);
+    let views = (0..crate::dispatch::connections::SHARDS)
+        .filter_map(|shard| bed.table.connection_views(shard, bed.now))
+        .flatten();
+    let established = views.filter(|view| view.state == "ESTABLISHED").count() as u64;
+    assert!(evicted >= 40, "{evicted}");
+    assert_eq!(established, 9_500 + evicted, "none of those in use has gone");
+}
+
+#[test]
+fn without_room_flows_keep_to_one_server_by_hash() {
+    let servers = [("10.0.0.1:80", Forwarding::Direct), ("10.0.0.2:80", Forwarding::Direct)];
+    let mut bed = Bed::with(key(Protocol::Tcp, VIP), &servers);
+    let client = |n: u32| format!("198.51.{}.{}:4000", n >> 8, n & 0xff);
+    for n in 0..10_000 {
+        bed.tcp(&client(n), VIP, SYN);
+        bed.tcp(&client(n), VIP, ACK);
+    }
+    let hop = |out: Out| match out.verdict {
+        Verdict::Transmit { path, .. } => path.next_hop,
+        other => panic!("{other:?}"),
+    };
+    let mut hops = std::collections::HashSet::new();
+    for n in 10_000..10_040 {
+        let first = hop(bed.tcp(&client(n), VIP, SYN));
+        assert_eq!(hop(bed.tcp(&client(n), VIP, ACK)), first);
+        hops.insert(first);
+    }
+    assert_eq!(hops.len(), 2, "both servers have some");
+    assert_eq!(bed.table.shared().overflow.rows().map(|row| row.2), [0, 80]);
+    // What would open nothing is not ours once there is room, but for a while.
+    bed.wait(std::time::Duration::from_secs(901));
+    let out = bed.tcp(&client(10_000), VIP, ACK).verdict;
+    assert_eq!(out, Verdict::Pass(PassReason::NoConnection));
 }

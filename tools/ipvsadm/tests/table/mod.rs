@@ -142,6 +142,7 @@ impl Operations for Table {
             connections: 2000,
             services: 0,
             ports: vec![],
+            overflow: vec![],
             verdicts: vec![],
             warnings: vec![],
         }
