@@ -6,6 +6,7 @@
 //!   │── ICMP error ── icmp.rs ── about one of our connections? ─> follow it, else pass up
 //!   │                   └─ tunnel_errors.rs ── about our tunnel's packet? ─> tell the client
 //!   │── later fragment ── fragments.rs: the ports of the first ── not seen ──> pass up
+//!   │── any fragment ──── fragments.rs: over what has gone on, past the end ──> drop
 //!   v
 //! find the connection ── none ── schedule.rs: service? may it open one? ask the scheduler
 //!   │  (reuse.rs: does it end?)     no service: pass up    no server: refusal.rs, tell the client,
