@@ -37,7 +37,8 @@ impl Board {
         }
     }
 
-    /// How many slots are marked, about: more may be by the time this is read.
+    /// How many slots are marked.
+    #[cfg(test)]
     pub(crate) fn marked(&self) -> usize {
         self.words.iter().map(|word| word.load(SeqCst).count_ones() as usize).sum()
     }

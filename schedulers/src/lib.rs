@@ -24,6 +24,7 @@ mod server;
 mod slots;
 #[cfg(test)]
 mod testing;
+mod watched;
 mod weight;
 
 pub use registry::{Entry, REGISTRY, create, find, most_servers};

@@ -3,6 +3,7 @@
 //! Uses one blocking socket of its own rather than the follower's: an exchange takes microseconds,
 //! and addresses must go away also when no runtime is left to wait in.
 
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::IpAddr;
 
@@ -74,15 +75,19 @@ impl OwnAddresses {
                     .ok_or_else(|| NetworkError::NoInterface(name.clone()))
             })
             .collect::<Result<Vec<_>, _>>()?;
-        self.remove(|address| !vips.contains(&address));
+        // There may be ten thousand of each: sets, so that none is looked for among all.
+        let wanted: HashSet<IpAddr> = vips.iter().copied().collect();
+        self.remove(|address| !wanted.contains(&address));
+        let ours: HashSet<IpAddr> = self.added.iter().map(|(_, address)| *address).collect();
+        let there: HashMap<IpAddr, _> =
+            network.addresses().map(|known| (known.address, known)).collect();
         let mut new = Vec::new();
         for vip in vips {
-            let ours = self.added.iter().position(|(_, address)| address == vip);
-            let there = network.addresses().find(|known| known.address == *vip);
-            if let Some(known) = there {
+            let is_ours = ours.contains(vip);
+            if let Some(known) = there.get(vip) {
                 let is_marked =
                     known.protocol == MARK && known.subnet.prefix_len() == full_length(*vip);
-                if ours.is_none() && is_marked {
+                if !is_ours && is_marked {
                     self.added.push((known.interface, *vip));
                 }
                 continue;
@@ -92,8 +97,8 @@ impl OwnAddresses {
             };
             match self.exchange(message(interface.index, *vip), true) {
                 Ok(()) => {
-                    if let Some(place) = ours {
-                        self.added.swap_remove(place);
+                    if is_ours {
+                        self.added.retain(|(_, address)| address != vip);
                     }
                     self.added.push((interface.index, *vip));
                     new.push((interface.index, *vip));

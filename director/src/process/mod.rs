@@ -2,6 +2,7 @@
 //! file and the operator, and puts everything back when it ends.
 
 mod addresses;
+mod cores;
 mod lock;
 mod neighbours;
 mod operations;
@@ -63,7 +64,9 @@ pub async fn run(path: PathBuf) -> Result<()> {
 
     let mut opened = ports::open(&config)?;
     info!("{}", opened.summary);
-    let workers = Workers::start(&mut opened, &shared, &table, &network, &follower, epoch)?;
+    let cpus = &config.cpus;
+    let mut workers =
+        Workers::start(&mut opened, cpus, &shared, &table, &network, &follower, epoch)?;
     let director = Arc::new(Director::new(
         path.clone(),
         epoch,
@@ -82,7 +85,7 @@ pub async fn run(path: PathBuf) -> Result<()> {
         addresses: &mut addresses,
         network: &network,
         follower: &follower,
-        workers: &workers,
+        workers: &mut workers,
         director: &director,
         epoch,
         config,
@@ -134,7 +137,7 @@ struct Running<'a> {
     addresses: &'a mut Addresses,
     network: &'a ArcSwap<Network>,
     follower: &'a Follower,
-    workers: &'a Workers,
+    workers: &'a mut Workers,
     director: &'a Arc<Director>,
     epoch: Instant,
     config: Config,
@@ -164,6 +167,7 @@ impl Running<'_> {
                 () = self.workers.ended.notified() => self.workers.check()?,
                 _ = housekeeping.tick() => {
                     self.table.sweep(self.epoch.elapsed());
+                    self.workers.check_frames();
                     self.addresses.announce_again();
                     // A route to a server is another one, or an address of ours is gone.
                     let moved = publications.has_changed().unwrap_or(false);

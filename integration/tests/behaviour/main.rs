@@ -12,6 +12,7 @@ mod choice;
 mod control;
 mod death;
 mod many;
+mod means;
 mod neighbour;
 mod operator;
 mod path;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::testing::{load, overload, server, servers};
+use crate::watched::FEW;
 use crate::weight::{expected_delay, lightness, overhead, overhead_by_weight, queue};
 use proptest::prelude::*;
 
@@ -185,12 +186,12 @@ fn servers_of_a_list_that_has_become_short_are_marked_no_more() {
     let mut list = servers(&[1; FEW + 1]);
     let mut least = Least::by(overhead);
     least.follow(&list, Change::Bound);
-    let board = least.tree.as_ref().unwrap().board.clone();
+    let board = least.watched.board().unwrap().clone();
     load(&list[3], 1, 0);
     assert_eq!(board.marked(), 1);
     let id = list.remove(0).id();
     least.follow(&list, Change::Removed { index: 0, id });
-    assert!(least.tree.is_none());
+    assert!(least.watched.board().is_none());
     load(&list[4], 1, 0);
     assert_eq!(board.marked(), 1);
     overload(&list[0]);

@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use arc_swap::ArcSwap;
-use netio::interface;
 use netio::{PacketOptions, PacketPort};
 use netio::{Pool, Port};
+use netio::{interface, interrupts};
 
 use crate::config::{Config, Io};
 use crate::control::api::PortView;
@@ -81,6 +81,7 @@ pub(super) fn open(config: &Config) -> Result<Opened> {
                     (_, _) => String::from("; as `io` in the configuration says"),
                 };
                 opened.summary.push_str(&why);
+                opened.summary.push_str(&opened.means(config));
                 return Ok(opened);
             }
             Err(error) => refusals.add(step, &error),
@@ -129,7 +130,10 @@ fn attempt(step: Step, config: &Config, cards: &[Card]) -> Result<Opened> {
 /// How many workers: what is asked for, else one per core, never more than there are queues to
 /// share out.
 fn workers(config: &Config, queues: u32) -> u32 {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = match config.cpus.len() {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        named => named,
+    };
     let wanted = config.workers.unwrap_or(cores).max(1) as u32;
     wanted.min(queues)
 }
@@ -145,9 +149,12 @@ impl Opened {
         }
         for worker in 0..workers {
             let mut bench = Bench::new(config, cards, workers, chunk)?;
+            bench.core = interrupts::core_of(&cards[0].name, worker);
+            bench.busy_polls = true;
             for (number, card) in cards.iter().enumerate() {
                 for queue in (worker..card.queues).step_by(workers as usize) {
                     let port = step.open_socket(&mut bench.pool, config, card, queue)?;
+                    bench.busy_polls &= port.busy_polls();
                     let fd: BorrowedFd<'_> = port.fd();
                     if let Some(sockets) = self.attachments[number].sockets() {
                         sockets
@@ -184,6 +191,29 @@ impl Opened {
             self.benches.push(bench);
         }
         Ok(())
+    }
+
+    /// What was got of packet memory, rings and busy polling.
+    fn means(&self, config: &Config) -> String {
+        let Some(bench) = self.benches.first() else { return String::new() };
+        let (pool, rings) = (&bench.pool, config.ring_size);
+        let memory = format!(
+            "; packet memory: {} frames of {} bytes per worker in {}",
+            pool.capacity(),
+            pool.chunk_size(),
+            pool.pages()
+        );
+        // AF_PACKET has no rings of ours, and nothing to poll.
+        if self.has_filters {
+            return memory;
+        }
+        let polled = self.benches.iter().all(|bench| bench.busy_polls);
+        let polling = match (polled, config.busy_poll) {
+            (true, _) => "; busy polling under load",
+            (false, Some(true)) => "; no busy polling: the kernel does not let us",
+            (false, _) => "",
+        };
+        format!("{memory}; rings of {rings}{polling}")
     }
 
     fn view(&mut self, card: &Card, queue: u32, worker: u32, step: Step) {
