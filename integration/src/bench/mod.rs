@@ -9,11 +9,11 @@
 //!
 //! | module | figures | needs |
 //! |---|---|---|
-//! | [`pipeline`] | `pipeline/...`: ns per packet over a port in memory, one worker and two | |
-//! | [`scheduling`] | `new/...`: new connections per second by scheduler | |
-//! | [`memory`] | `memory/...`: bytes per connection | 2 GiB or more |
-//! | [`publish`] | `publish/...`: services change while packets flow | root for `publish/lab-...` |
-//! | [`lab`] | `lab/...`, `idle/cpu`: a real director on veth pairs | root |
+//! | `pipeline` | `pipeline/...`: ns per packet over a port in memory, one worker and two | |
+//! | `scheduling` | `new/...`: new connections per second by scheduler | |
+//! | `memory` | `memory/...`: bytes per connection | 2 GiB or more |
+//! | `publish` | `publish/...`: services change while packets flow | root for `publish/lab-...` |
+//! | `lab` | `lab/...`, `idle/cpu`: a real director on veth pairs | root |
 
 mod chart;
 mod compare;

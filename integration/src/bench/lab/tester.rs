@@ -51,6 +51,15 @@ pub(super) struct Passage {
     pub(super) micros: Vec<f64>,
 }
 
+impl Passage {
+    /// Adds what came after.
+    pub(super) fn append(&mut self, mut later: Passage) {
+        self.sent += later.sent;
+        self.lost += later.lost;
+        self.micros.append(&mut later.micros);
+    }
+}
+
 impl Tester {
     /// Sends from the source; what reaches the sink is counted and dropped.
     pub(super) fn new(bed: &Bed) -> Result<Tester> {
