@@ -261,9 +261,9 @@ impl Plain {
             None => Delta::default(),
         };
         let before = header.ttl_and_protocol();
-        header.set_ttl(self.ttl.wrapping_sub(1));
-        let whole = delta.u16(before, header.ttl_and_protocol());
+        let whole = delta.u16(before, before.wrapping_sub(0x0100));
         header.set_checksum(whole.apply(header.checksum()));
+        header.set_ttl(self.ttl.wrapping_sub(1));
         delta
     }
 

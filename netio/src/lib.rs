@@ -33,7 +33,7 @@ pub use checksum::complete_checksum;
 pub use counting::CountingAllocator;
 pub use fault::{FaultInjector, Faults};
 pub use interface::InterfaceError;
-pub use line::{HalfWords, Line, Words, Zeroed};
+pub use line::{HalfWords, Line, Lines, Words, Zeroed};
 pub use mapping::Pages;
 pub use memory::{MemoryPort, Packet, Wire};
 pub use open_error::OpenError;

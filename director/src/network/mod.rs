@@ -143,6 +143,14 @@ impl Network {
         })
     }
 
+    /// Whether all addresses of the block around `destination`, the first 16 bits of IPv4 or 48 of
+    /// IPv6, go to one and the same gateway.
+    pub fn is_uniform(&self, destination: IpAddr) -> bool {
+        self.routes.is_uniform(destination)
+            && matches!(self.find(destination), Found::Way(route, hop)
+                if route.hops.len() == 1 && hop.gateway.is_some())
+    }
+
     /// Whether packets to `address` are for this machine: it is on one of the interfaces that are
     /// up, or a local route says so.
     pub fn is_local(&self, address: IpAddr) -> bool {

@@ -9,6 +9,7 @@ use ipnet::IpNet;
 
 use super::change::{Effect, Hop, KernelRoute, RouteKind};
 use super::prefix_map::{PrefixMap, bits};
+use hashbrown::HashMap;
 
 /// Numbers of the tables that the kernel's default rules search.
 pub(super) const LOCAL: u32 = 255;
@@ -34,6 +35,19 @@ type Routes = Vec<KernelRoute>;
 pub(super) struct RouteTables {
     v4: Family,
     v6: Family,
+    /// How many routes of longer prefixes there are within a block, by family (IPv4?) and the block's
+    /// bits.
+    fine: HashMap<(bool, u128), usize, foldhash::fast::RandomState>,
+}
+
+/// Bits that the addresses of a block have in common: where no longer prefix is within it, all of
+/// them go the same way.
+pub(super) fn block_length(v4: bool) -> u8 {
+    if v4 { 16 } else { 48 }
+}
+
+fn block_of(v4: bool, bits: u128) -> (bool, u128) {
+    (v4, bits & (u128::MAX << (128 - u32::from(block_length(v4)))))
 }
 
 #[derive(Clone, Debug, Default)]
@@ -77,11 +91,17 @@ impl RouteTables {
             (0..routes.len()).filter(|place| routes[*place].priority == route.priority).collect();
         match (same.as_slice(), replaces) {
             (&[place], true) => routes[place] = route,
-            ([], _) => insert(routes, route),
+            ([], _) => {
+                let destination = route.destination;
+                insert(routes, route);
+                self.note(destination);
+            }
             // Several routes of one prefix and priority: which of them is meant, or whether they
             // are one multipath route now, the message does not say.
             _ => {
+                let destination = route.destination;
                 insert(routes, route);
+                self.note(destination);
                 return Effect::Doubtful;
             }
         }
@@ -91,9 +111,38 @@ impl RouteTables {
     /// Puts a route in behind those of its prefix and priority: the order of a dump.
     pub(super) fn append(&mut self, route: KernelRoute) {
         let (address, length) = (bits(route.destination.addr()), route.destination.prefix_len());
+        let destination = route.destination;
         if let Some(table) = self.table(&route) {
             insert(table.entry(address, length), route);
+            self.note(destination);
         }
+    }
+
+    /// A route has come in.
+    fn note(&mut self, destination: IpNet) {
+        let (v4, address) = (destination.addr().is_ipv4(), destination.addr());
+        if destination.prefix_len() > block_length(v4) {
+            *self.fine.entry(block_of(v4, bits(address))).or_default() += 1;
+        }
+    }
+
+    /// One has gone.
+    fn forget(&mut self, destination: IpNet) {
+        let (v4, address) = (destination.addr().is_ipv4(), destination.addr());
+        let block = block_of(v4, bits(address));
+        if destination.prefix_len() > block_length(v4)
+            && let Some(count) = self.fine.get_mut(&block)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.fine.remove(&block);
+            }
+        }
+    }
+
+    /// Whether all addresses of the block around `destination` are looked up alike.
+    pub(super) fn is_uniform(&self, destination: IpAddr) -> bool {
+        !self.fine.contains_key(&block_of(destination.is_ipv4(), bits(destination)))
     }
 
     /// Takes a route out.
@@ -106,9 +155,11 @@ impl RouteTables {
             return Effect::Invisible;
         };
         let mut matching = (0..routes.len()).filter(|place| same_way(&routes[*place], route));
+        let mut removed = false;
         let effect = match (matching.next(), matching.next()) {
             (Some(place), None) => {
                 routes.remove(place);
+                removed = true;
                 Effect::Visible
             }
             (None, _) if routes.iter().all(|known| known.priority != route.priority) => {
@@ -118,6 +169,9 @@ impl RouteTables {
         };
         if routes.is_empty() {
             table.remove(address, length);
+        }
+        if removed {
+            self.forget(route.destination);
         }
         effect
     }

@@ -61,14 +61,16 @@ impl Worker {
         {
             return self.pool.release(frame);
         }
-        let sighting = self.sightings.get_mut(place).and_then(Option::take);
-        let carried = sighting.and_then(|sighting| {
-            let (start, len) = (frame.start(), frame.len());
-            let mut packet = Packet::new(self.pool.chunk_mut(&mut frame), start, len);
-            let routes = &mut self.routes;
-            let carried = self.dispatcher.carry(moment, routes, &mut packet, &sighting)?;
-            Some((carried, packet.start()))
-        });
+        let carried = match self.sightings.get(place) {
+            Some(Some(sighting)) => {
+                let (start, len) = (frame.start(), frame.len());
+                let mut packet = Packet::new(self.pool.chunk_mut(&mut frame), start, len);
+                let routes = &mut self.routes;
+                let carried = self.dispatcher.carry(moment, routes, &mut packet, sighting);
+                carried.map(|carried| (carried, packet.start()))
+            }
+            _ => None,
+        };
         match carried {
             Some((carried, start)) => self.depart(frame, start, &carried),
             None => self.decide(now, services, port, frame, now),

@@ -6,6 +6,7 @@
 //! snapshots, loaded once per breath.
 
 mod batch;
+mod blocks;
 mod early;
 mod egress;
 mod pieces;

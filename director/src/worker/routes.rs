@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Cache};
 
+use super::blocks::Blocks;
 use super::recent::Recent;
 use crate::dispatch::Routes;
 use crate::dispatch::connections::Binding;
@@ -45,6 +46,7 @@ pub(super) struct KernelRoutes {
     /// Ways to servers, by number of the binding.
     to_servers: Vec<Option<Exit>>,
     to_clients: Recent<IpAddr, Exit>,
+    blocks: Blocks,
 }
 
 impl KernelRoutes {
@@ -65,6 +67,7 @@ impl KernelRoutes {
             links: Recent::new(),
             to_servers: Vec::new(),
             to_clients: Recent::new(),
+            blocks: Blocks::new(),
         }
     }
 
@@ -77,6 +80,7 @@ impl KernelRoutes {
             self.paths.clear();
             self.links.clear();
             self.to_clients.clear();
+            self.blocks.clear();
             self.to_servers.fill(None);
         }
     }
@@ -85,6 +89,29 @@ impl KernelRoutes {
     pub(super) fn forget_servers(&mut self, bindings: usize) {
         self.to_servers.fill(None);
         self.to_servers.resize(bindings.max(self.to_servers.len()), None);
+    }
+
+    /// The way to a client whose block has none that is known.
+    #[cold]
+    fn to_client_alone(&mut self, client: IpAddr) -> Option<Exit> {
+        if self.blocks.is_unknown(client) {
+            let way = self.current.is_uniform(client).then(|| self.exit(client));
+            match way {
+                Some(Some(exit)) => {
+                    self.blocks.put(client, Some(exit));
+                    return Some(exit);
+                }
+                // The router is still being asked for.
+                Some(None) => return None,
+                None => self.blocks.put(client, None),
+            }
+        }
+        if let Some(exit) = self.to_clients.get(&client) {
+            return Some(exit);
+        }
+        let exit = self.exit(client)?;
+        self.to_clients.put(client, exit);
+        Some(exit)
     }
 
     /// The way to an address, if its next hop is known and its frames need no tag.
@@ -140,12 +167,7 @@ impl Exits for KernelRoutes {
 
     #[inline(always)]
     fn to_client(&mut self, client: IpAddr) -> Option<Exit> {
-        if let Some(exit) = self.to_clients.get(&client) {
-            return Some(exit);
-        }
-        let exit = self.exit(client)?;
-        self.to_clients.put(client, exit);
-        Some(exit)
+        self.blocks.get(client).or_else(|| self.to_client_alone(client))
     }
 }
 

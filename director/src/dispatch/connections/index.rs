@@ -36,7 +36,6 @@ const FIRST: u32 = 3;
 const MOST: u32 = (SLOTS + 1) / FILL * 2;
 
 /// See the module.
-#[derive(Debug)]
 pub(super) struct Index {
     segments: Segments<AtomicU32, 16, FIRST>,
     /// How many buckets there are.

@@ -47,8 +47,12 @@ use shard::{Locked, Shard};
 use slot::Name;
 pub(super) use slot::{MANY, ticks, time};
 
-/// Shards in a table. Many more than workers, so that two seldom meet.
-pub const SHARDS: usize = 256;
+/// Shards in a table: many more than workers, so that two seldom meet at a lock, and few enough that
+/// what every look-up asks of its shard stays in the nearest cache.
+pub const SHARDS: usize = 64;
+
+/// Slots that are visited without letting go of the lock.
+const VISITED: usize = 256;
 
 /// Connections that a table can hold at most.
 pub const MOST: usize = index::SLOTS as usize * SHARDS / 2;
@@ -293,10 +297,22 @@ impl Connections {
     }
 
     /// Shows every connection of one shard to `see`; false past the last shard.
-    pub fn visit(&self, shard: usize, see: impl FnMut(&Connection)) -> bool {
+    pub fn visit(&self, shard: usize, mut see: impl FnMut(&Connection)) -> bool {
         let Some(shard) = self.shards.get(shard) else { return false };
-        shard.lock(self).visit(see);
+        // The lock is held for some microseconds at a time: new connections wait for it.
+        let used = shard.lock(self).used();
+        for first in (0..used).step_by(VISITED) {
+            shard.lock(self).visit(first..first + VISITED as u32, &mut see);
+        }
         true
+    }
+
+    /// Has the memory at hand that new connections will soon need. To be called once a second.
+    pub fn prepare(&self) {
+        for shard in &self.shards {
+            let used = shard.lock(self).used();
+            shard.prepare(used);
+        }
     }
 
     /// Connections in one shard.

@@ -4,15 +4,14 @@
 
 use std::sync::OnceLock;
 
-use netio::{Line, Zeroed};
+use netio::{Line, Lines, Zeroed};
 
 /// Segments at most: the array can double this often, less one.
 const SEGMENTS: usize = 20;
 
 /// See the module. The first two segments have `2^FIRST` lines each.
-#[derive(Debug)]
 pub(super) struct Segments<W, const N: usize, const FIRST: u32> {
-    segments: [OnceLock<Box<[Line<W, N>]>>; SEGMENTS],
+    segments: [OnceLock<Lines<W, N>>; SEGMENTS],
 }
 
 impl<W: Zeroed, const N: usize, const FIRST: u32> Segments<W, N, FIRST> {
@@ -32,7 +31,7 @@ impl<W: Zeroed, const N: usize, const FIRST: u32> Segments<W, N, FIRST> {
     pub(super) fn make(&self, index: u32) -> Option<&Line<W, N>> {
         let (segment, offset) = place::<FIRST>(index);
         let lines = 1 << (FIRST as usize + segment.saturating_sub(1));
-        self.segments.get(segment)?.get_or_init(|| Line::zeroed(lines)).get(offset)
+        self.segments.get(segment)?.get_or_init(|| Lines::zeroed(lines)).get(offset)
     }
 }
 

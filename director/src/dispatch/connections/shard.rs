@@ -2,7 +2,8 @@
 //! those take who add connections, remove them, or move them on in any but the simplest way.
 
 use std::net::IpAddr;
-use std::sync::atomic::AtomicU64;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -48,6 +49,9 @@ impl Spokes for Slots {
     }
 }
 
+/// Slots in a huge page.
+const AHEAD: u32 = 1 << 15;
+
 /// See the module. What is not behind the lock is read at any time.
 pub(super) struct Shard {
     pub(super) slots: Slots,
@@ -81,6 +85,17 @@ impl Shard {
                 wheel: Wheel::new(),
                 extras: HashMap::default(),
             }),
+        }
+    }
+
+    /// Has the memory at hand that new connections will soon need, where that is so large a page that
+    /// a packet should not have to wait for it. Not for workers.
+    pub(super) fn prepare(&self, used: u32) {
+        if used >= AHEAD / 2
+            && let Some(line) = self.slots.0.make(used.saturating_add(AHEAD))
+        {
+            // Changes nothing, but is a write.
+            line.0[0].fetch_or(0, Relaxed);
         }
     }
 
@@ -302,9 +317,9 @@ impl Locked<'_> {
         }
     }
 
-    /// Shows every connection to `see`.
-    pub(super) fn visit(&mut self, mut see: impl FnMut(&Connection)) {
-        for slot in 0..self.writer.used {
+    /// Shows the connections in these slots to `see`.
+    pub(super) fn visit(&mut self, slots: Range<u32>, mut see: impl FnMut(&Connection)) {
+        for slot in slots.start..slots.end.min(self.writer.used) {
             if let Some(connection) = self.unpack(slot) {
                 see(&connection);
                 let mut connection = connection;

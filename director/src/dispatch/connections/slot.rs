@@ -357,6 +357,8 @@ impl Place for Slot {
 
 #[cfg(test)]
 mod tests {
+    use netio::Lines;
+
     use super::*;
     use crate::dispatch::sctp::SctpState;
 
@@ -404,7 +406,8 @@ mod tests {
 
     #[test]
     fn a_slot_is_seen_whole_or_not_at_all() {
-        let slot = &Slot::zeroed(1)[0];
+        let slots: Lines<_, 8> = Lines::zeroed(1);
+        let slot = &slots[0];
         assert!(slot.look().is_none());
         let name = Name::of(&tuple("2001:db8::7", "192.0.2.10")).with(80, false, false);
         let moment = Moment::new(State::Established, Duration::from_secs(900), 3, false, true);
@@ -425,7 +428,7 @@ mod tests {
     /// One fills and empties a slot with names whose parts belong together; others look.
     #[test]
     fn no_reader_sees_parts_of_two_connections() {
-        let slots = Slot::zeroed(1);
+        let slots: Lines<_, 8> = Lines::zeroed(1);
         let slot = &slots[0];
         let name = |number: u32| {
             let end = |first: u32| (std::net::Ipv4Addr::from_bits(first + number).into(), 9);

@@ -4,7 +4,33 @@ use ipnet::IpNet;
 use proptest::prelude::*;
 
 use super::{LOCAL, add, hop, interface, ip, network, unicast, way};
-use crate::network::{Change, Effect, Hop, Interface, KernelRoute, Route, RouteKind};
+use crate::network::{Change, Effect, Hop, Interface, KernelRoute, Network, Route, RouteKind};
+
+#[test]
+fn a_block_is_uniform_when_one_router_has_all_of_it() {
+    let mut network = network();
+    let router = || vec![hop(1, Some("10.0.0.1"))];
+    add(&mut network, unicast("0.0.0.0/0", router()));
+    add(&mut network, unicast("10.0.0.0/24", vec![hop(1, None)]));
+    add(&mut network, unicast("172.16.0.0/16", vec![hop(2, None)]));
+    let both = vec![hop(1, Some("10.0.0.1")), hop(1, Some("10.0.0.2"))];
+    add(&mut network, unicast("172.17.0.0/16", both));
+    let uniform = |network: &Network, text| network.is_uniform(ip(text));
+    assert!(uniform(&network, "198.51.100.7"));
+    for (mixed, why) in [
+        ("10.0.9.9", "a longer prefix in it"),
+        ("172.16.0.1", "no router"),
+        ("172.17.0.1", "two"),
+        ("2001:db8::1", "no way at all"),
+    ] {
+        assert!(!uniform(&network, mixed), "{why}");
+    }
+    let host = unicast("198.51.7.1/32", vec![hop(2, None)]);
+    add(&mut network, host.clone());
+    assert!(!uniform(&network, "198.51.100.7") && uniform(&network, "198.52.0.1"));
+    network.apply(Change::RouteGone(host));
+    assert!(uniform(&network, "198.51.100.7"), "as before");
+}
 
 #[test]
 fn the_longest_prefix_leads_and_forbidden_destinations_lead_nowhere() {
