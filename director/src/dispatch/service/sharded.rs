@@ -95,6 +95,8 @@ mod tests {
     use std::collections::HashMap;
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn it_is_a_map_and_earlier_copies_stay_as_they_were(
             steps in proptest::collection::vec((0..60_u16, any::<Option<u8>>(), any::<bool>()), 1..200),

@@ -25,6 +25,8 @@ fn add(service: ServiceSpec, servers: &[&str]) -> Vec<Command> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn all_or_nothing_ends_as_one_by_one_or_changes_nothing(
         before in prop::collection::vec(any_command(), 0..25),

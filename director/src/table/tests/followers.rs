@@ -184,6 +184,8 @@ impl World {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn who_hears_only_what_is_new_knows_the_whole(
         steps in prop::collection::vec(any_step(), 1..60),
