@@ -57,7 +57,7 @@ impl Connections {
             Way::Out => &shard.reply,
         };
         probe.slot = index.guess(probe.hash);
-        if let Some(slot) = probe.slot.and_then(|slot| shard.slots.get(slot)) {
+        if let Some(slot) = probe.slot.and_then(|slot| shard.slots.get(&self.arena, slot)) {
             prefetch(slot);
         }
     }
@@ -110,7 +110,7 @@ impl Connections {
         packet: &Plain,
         bindings: &'a Bindings,
     ) -> Option<Sight<'a>> {
-        let slot = self.shard_at(probe).slots.get(slot)?;
+        let slot = self.shard_at(probe).slots.get(&self.arena, slot)?;
         let seen = slot.look()?;
         let (source, destination) =
             ((packet.source, packet.source_port), (packet.destination, packet.destination_port));

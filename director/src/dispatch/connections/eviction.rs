@@ -72,7 +72,9 @@ impl Connections {
             let first = start.wrapping_mul(0x9e37_79b9) % used.max(1);
             for place in 0..used.min(left) {
                 let slot = (first + place) % used;
-                let Some(seen) = slots.get(slot).and_then(Place::look) else { continue };
+                let Some(seen) = slots.get(&self.arena, slot).and_then(Place::look) else {
+                    continue;
+                };
                 if let Some((need, since)) = self.need(&seen, now, timeouts) {
                     keep(&mut best, (need, since, shard, slot));
                 }

@@ -8,9 +8,10 @@
 //!   established.rs   packets that change nothing but the time      no lock
 //!   mod.rs           everything else: states, new ones, the end    the shard's lock
 //!
-//!   shard.rs ── slots, segments.rs ── slot.rs       64 bytes for a connection
-//!            ── index.rs, one for each direction    8 bytes for a connection each
+//!   shard.rs ── slots.rs ── slot.rs                 64 bytes for a connection
+//!            ── index.rs, one for each direction    7 bytes for a connection each
 //!            ── wheel.rs                            when they expire
+//!   segments.rs      arrays that grow while others read them
 //!   binding.rs       what connections have in common: service, server, method
 //!   ends.rs          hashes, and which addresses are servers'
 //!   eviction.rs      who has to go when the table is full
@@ -25,6 +26,7 @@ mod index;
 mod segments;
 mod shard;
 mod slot;
+mod slots;
 mod wheel;
 
 use std::hash::{BuildHasher, Hasher};
@@ -46,6 +48,7 @@ pub(super) use established::{Probe, Sight};
 use shard::{Locked, Shard};
 use slot::Name;
 pub(super) use slot::{MANY, ticks, time};
+use slots::Arena;
 
 /// Shards in a table: many more than workers, so that two seldom meet at a lock, and few enough that
 /// what every look-up asks of its shard stays in the nearest cache.
@@ -69,6 +72,7 @@ pub enum Way {
 /// See the module.
 pub struct Connections {
     shards: Vec<Shard>,
+    arena: Arena,
     hasher: SeedableRandomState,
     bindings: Registry,
     servers: Servers,
@@ -99,6 +103,7 @@ impl Connections {
     fn hashed(limit: usize, hasher: SeedableRandomState) -> Connections {
         Connections {
             shards: (0..SHARDS).map(|_| Shard::new()).collect(),
+            arena: Arena::new(),
             hasher,
             bindings: Registry::default(),
             servers: Servers::new(),
@@ -309,10 +314,7 @@ impl Connections {
 
     /// Has the memory at hand that new connections will soon need. To be called once a second.
     pub fn prepare(&self) {
-        for shard in &self.shards {
-            let used = shard.lock(self).used();
-            shard.prepare(used);
-        }
+        self.arena.prepare();
     }
 
     /// Connections in one shard.

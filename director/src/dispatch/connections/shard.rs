@@ -3,7 +3,6 @@
 
 use std::net::IpAddr;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,45 +11,10 @@ use hashbrown::HashMap;
 use super::Connections;
 use super::ends::hash_both;
 use super::index::{Index, SLOTS};
-use super::segments::Segments;
 use super::slot::{Moment, Name, Place, Seen, Slot, time};
+use super::slots::{Linked, Slots};
 use super::wheel::{Spokes, Wheel};
 use crate::dispatch::connection::{Connection, Extra, Parts, Tuple};
-
-/// Slots of an empty shard, 2^5.
-pub(super) struct Slots(Segments<AtomicU64, 8, 5>);
-
-impl Slots {
-    #[inline(always)]
-    pub(super) fn get(&self, slot: u32) -> Option<&Slot> {
-        self.0.get(slot)
-    }
-}
-
-impl Spokes for Slots {
-    fn due(&self, slot: u32) -> u32 {
-        self.get(slot).map_or(0, Place::due)
-    }
-
-    fn set_due(&self, slot: u32, due: u32) {
-        if let Some(slot) = self.get(slot) {
-            slot.set_due(due);
-        }
-    }
-
-    fn links(&self, slot: u32) -> (u32, u32) {
-        self.get(slot).map_or((0, 0), Place::links)
-    }
-
-    fn set_links(&self, slot: u32, before: u32, behind: u32) {
-        if let Some(slot) = self.get(slot) {
-            slot.set_links(before, behind);
-        }
-    }
-}
-
-/// Slots in a huge page.
-const AHEAD: u32 = 1 << 15;
 
 /// See the module. What is not behind the lock is read at any time.
 pub(super) struct Shard {
@@ -75,7 +39,7 @@ struct Writer {
 impl Shard {
     pub(super) fn new() -> Shard {
         Shard {
-            slots: Slots(Segments::new()),
+            slots: Slots::new(),
             forward: Index::new(),
             reply: Index::new(),
             writer: Mutex::new(Writer {
@@ -85,17 +49,6 @@ impl Shard {
                 wheel: Wheel::new(),
                 extras: HashMap::default(),
             }),
-        }
-    }
-
-    /// Has the memory at hand that new connections will soon need, where that is so large a page that
-    /// a packet should not have to wait for it. Not for workers.
-    pub(super) fn prepare(&self, used: u32) {
-        if used >= AHEAD / 2
-            && let Some(line) = self.slots.0.make(used.saturating_add(AHEAD))
-        {
-            // Changes nothing, but is a write.
-            line.0[0].fetch_or(0, Relaxed);
         }
     }
 
@@ -114,7 +67,7 @@ pub(super) struct Locked<'a> {
     writer: MutexGuard<'a, Writer>,
 }
 
-impl Locked<'_> {
+impl<'a> Locked<'a> {
     /// Connections in the shard, expired ones that have not been swept among them.
     pub(super) fn len(&self) -> usize {
         self.writer.count as usize
@@ -144,7 +97,16 @@ impl Locked<'_> {
     }
 
     fn look(&self, slot: u32) -> Option<Seen> {
-        self.shard.slots.get(slot)?.look()
+        self.place(slot)?.look()
+    }
+
+    fn place(&self, slot: u32) -> Option<&'a Slot> {
+        self.shard.slots.get(&self.table.arena, slot)
+    }
+
+    /// The slots as the wheel sees them.
+    fn spokes(&self) -> Linked<'a> {
+        self.shard.slots.of(&self.table.arena)
     }
 
     fn server_address(&self, slot: u32, seen: &Seen) -> Option<IpAddr> {
@@ -188,7 +150,7 @@ impl Locked<'_> {
     }
 
     fn put_back(&mut self, slot: u32, mut connection: Connection) {
-        let Some(place) = self.shard.slots.get(slot) else { return };
+        let Some(place) = self.place(slot) else { return };
         let extra = connection.take_extra();
         let name = name_of(&connection, extra.is_some());
         if let Some(extra) = extra {
@@ -201,8 +163,10 @@ impl Locked<'_> {
             connection.server().load.connection_moved(connection.is_active());
         }
         if self.writer.wheel.is_late(place.due(), connection.expires) {
-            self.writer.wheel.remove(slot, &self.shard.slots);
-            self.writer.wheel.insert(slot, connection.expires, &self.shard.slots);
+            let spokes = self.spokes();
+            self.writer.wheel.remove(slot, &spokes);
+            let spokes = self.spokes();
+            self.writer.wheel.insert(slot, connection.expires, &spokes);
         }
     }
 
@@ -216,7 +180,7 @@ impl Locked<'_> {
         let Some(slot) = self.allocate() else {
             return Err(connection);
         };
-        let Some(place) = self.shard.slots.get(slot) else { return Err(connection) };
+        let Some(place) = self.place(slot) else { return Err(connection) };
         let shard = self.shard;
         let hashes = Hashes { shard, table: self.table, extras: &self.writer.extras };
         if !shard.forward.insert(hash, slot, |slot| hashes.forward(slot)) {
@@ -234,34 +198,39 @@ impl Locked<'_> {
             self.writer.extras.insert(slot, extra);
         }
         place.fill(&name, connection.binding.id, moment_of(&connection));
-        self.writer.wheel.insert(slot, connection.expires, &shard.slots);
+        let spokes = self.spokes();
+        self.writer.wheel.insert(slot, connection.expires, &spokes);
         self.writer.count += 1;
         connection.into_table();
         Ok(slot)
     }
 
     fn allocate(&mut self) -> Option<u32> {
+        let spokes = self.spokes();
         let writer = &mut *self.writer;
         if let Some(slot) = writer.free.checked_sub(1) {
-            writer.free = self.shard.slots.links(slot).1;
+            writer.free = spokes.links(slot).1;
             return Some(slot);
         }
         if writer.used >= SLOTS {
             return None;
         }
-        self.shard.slots.0.make(writer.used)?;
+        if !self.shard.slots.make(&self.table.arena, writer.used) {
+            return None;
+        }
         writer.used += 1;
         Some(writer.used - 1)
     }
 
     fn free(&mut self, slot: u32) {
         let first = std::mem::replace(&mut self.writer.free, slot + 1);
-        self.shard.slots.set_links(slot, 0, first);
+        self.spokes().set_links(slot, 0, first);
     }
 
     /// Takes a connection out of the table.
     pub(super) fn remove(&mut self, slot: u32) -> Option<Connection> {
-        self.writer.wheel.remove(slot, &self.shard.slots);
+        let spokes = self.spokes();
+        self.writer.wheel.remove(slot, &spokes);
         loop {
             let seen = self.look(slot)?;
             if let Some(gone) = self.remove_seen(slot, &seen) {
@@ -272,7 +241,7 @@ impl Locked<'_> {
 
     /// Takes out a connection that is not in the wheel, if no packet has come since it was seen.
     fn remove_seen(&mut self, slot: u32, seen: &Seen) -> Option<Connection> {
-        let place = self.shard.slots.get(slot)?;
+        let place = self.place(slot)?;
         if !place.empty(seen.moment) {
             return None;
         }
@@ -338,8 +307,9 @@ impl Locked<'_> {
         limit: usize,
         mut gone: impl FnMut(&Connection),
     ) -> usize {
+        let spokes = self.spokes();
         for looked in 0..limit {
-            let Some(slot) = self.writer.wheel.take(now, &self.shard.slots) else {
+            let Some(slot) = self.writer.wheel.take(now, &spokes) else {
                 return looked;
             };
             let Some(mut seen) = self.look(slot) else { continue };
@@ -359,7 +329,8 @@ impl Locked<'_> {
                 let Some(again) = self.look(slot) else { continue };
                 seen = again;
             }
-            self.writer.wheel.insert(slot, time(seen.moment.expires()), &self.shard.slots);
+            let spokes = self.spokes();
+            self.writer.wheel.insert(slot, time(seen.moment.expires()), &spokes);
         }
         limit
     }
@@ -370,7 +341,7 @@ impl Locked<'_> {
         if let Some(reprieve) = connection.reprieve() {
             connection.expires = now + reprieve;
         }
-        if let Some(place) = self.shard.slots.get(slot) {
+        if let Some(place) = self.place(slot) {
             let extra = connection.take_extra();
             place.put(&name_of(&connection, extra.is_some()), moment_of(&connection));
             if let Some(extra) = extra {
@@ -399,7 +370,9 @@ impl Hashes<'_> {
     /// Hash of the client with another end. A slot without a connection has no entry that anybody
     /// could look for.
     fn of(&self, slot: u32, end: impl FnOnce(&Seen, IpAddr) -> (IpAddr, u16)) -> u64 {
-        let Some(seen) = self.shard.slots.get(slot).and_then(Place::look) else { return 0 };
+        let Some(seen) = self.shard.slots.get(&self.table.arena, slot).and_then(Place::look) else {
+            return 0;
+        };
         let bound = self.table.bindings.newest();
         let Some(binding) = bound.get(seen.binding) else { return 0 };
         let extra = if seen.name.has_extra() { self.extras.get(&slot) } else { None };
