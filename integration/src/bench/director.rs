@@ -72,7 +72,7 @@ pub(super) struct Station {
 }
 
 /// Chunks in the packet memory of a worker: a round does not use them up.
-const CHUNKS: u32 = 2 * ROUND as u32;
+const CHUNKS: u32 = 4 * ROUND as u32;
 
 impl Director {
     /// A director with so many workers, for at most so many connections.

@@ -49,7 +49,7 @@ impl Floor {
         Ok(Floor {
             port: Box::new(port),
             wire,
-            pool: Pool::new(2 * ROUND as u32, 2048)?,
+            pool: Pool::new(4 * ROUND as u32, 2048)?,
             frames: Vec::with_capacity(BATCH),
             places: Vec::with_capacity(BATCH),
             table,

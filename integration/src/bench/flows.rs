@@ -102,7 +102,7 @@ fn open_share(
         numbers.clear();
         numbers.extend(clients.by_ref().take(ROUND));
         let Some(&first) = numbers.first() else { break };
-        if chunk % 512 == 0 {
+        if chunk % 2048 == 0 {
             go_on(first)?;
         }
         sent.clear();

@@ -32,7 +32,7 @@ fn every_flow_has_its_turn_and_no_two_workers_meet() {
             let mut visits = flows.visits(Side::Client, worker, 2);
             let mut frames = Frames::default();
             let mut seen = HashSet::new();
-            for _ in 0..5 {
+            for _ in 0..5120 / ROUND {
                 visits.next(&mut frames);
                 seen.extend(frames.iter().map(<[u8]>::to_vec));
             }

@@ -52,18 +52,18 @@ pub struct Plan {
     pub only: String,
     /// A look at whether everything works: small sizes, few rounds, figures of no worth.
     pub quick: bool,
-    /// Rounds of 1024 packets for each figure over the memory port; `None`: 200, or 5 for a look.
+    /// Rounds of 256 packets for each figure over the memory port; `None`: 800, or 20 for a look.
     pub rounds: Option<usize>,
 }
 
 impl Plan {
     fn rounds(&self) -> usize {
-        self.rounds.unwrap_or(if self.quick { 5 } else { 200 }).clamp(1, MOST_ROUNDS)
+        self.rounds.unwrap_or(if self.quick { 20 } else { 800 }).clamp(1, MOST_ROUNDS)
     }
 }
 
 /// So many new connections fit into the table, and have clients of their own.
-const MOST_ROUNDS: usize = 10_000;
+const MOST_ROUNDS: usize = 40_000;
 
 /// What has been measured so far.
 struct Run<'a> {

@@ -17,7 +17,7 @@ use super::turns::{Carrier, Source, median, turn};
 use ::director::control::api::Forwarding;
 
 /// Rounds in a row before the others have their turn.
-const TURN: usize = 5;
+const TURN: usize = 20;
 
 /// Workers at most.
 const WORKERS: usize = 2;

@@ -15,7 +15,7 @@ use super::turns::{median, turn};
 use ::director::control::api::Forwarding;
 
 /// Rounds in a row before the floor has its turn.
-const TURN: usize = 5;
+const TURN: usize = 20;
 
 /// Servers of the service.
 const SERVERS: [u16; 2] = [3, 1_000];

@@ -5,8 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::frames::tcp;
 
-/// Frames in a round: enough to make the clock's own cost vanish, few enough to stay in the cache.
-pub(super) const ROUND: usize = 1024;
+/// Frames in a round: enough to make the clock's own cost vanish, few enough to stay in the cache
+/// and to be carried before the scheduler gives the core to somebody else.
+pub(super) const ROUND: usize = 256;
 
 /// Clients there are: their numbers have so many values.
 pub(super) const CLIENTS: u32 = 1 << 24;

@@ -28,7 +28,7 @@ struct Arguments {
     /// Small sizes and few rounds: shows that everything works, its figures are worth nothing
     #[arg(long)]
     quick: bool,
-    /// Rounds of 1024 packets for each figure over a memory port (200): more for a profiler
+    /// Rounds of 256 packets for each figure over a memory port (800): more for a profiler
     #[arg(long, value_name = "N")]
     rounds: Option<usize>,
     /// Have the scheduler put this session before all others meanwhile, on a machine that has
