@@ -36,8 +36,9 @@ impl sealed::Sealed for AtomicU64 {}
 impl Zeroed for AtomicU32 {}
 impl Zeroed for AtomicU64 {}
 
-/// From so many bytes on, lines have pages of their own, huge ones if they can be had.
-const OWN_PAGES: usize = 2 << 20;
+/// From so many bytes on, lines have pages of their own, and from 2 MiB on huge ones if they can be
+/// had: what the heap gives may have been used before, and is then zeroed at once.
+const OWN_PAGES: usize = 64 << 10;
 
 /// Lines that were zero when they were made.
 #[derive(Debug)]

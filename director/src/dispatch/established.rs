@@ -115,9 +115,10 @@ impl Dispatcher {
     #[inline(always)]
     pub fn sight(&self, frame: &[u8]) -> Option<Sighting> {
         let plain = Plain::read(frame)?;
+        // Who goes the long way needs the index's memory too.
+        let probe = self.shared.connections.probe(&plain);
         let is_quiet = plain.protocol != TCP || plain.tcp_flags & SIGNIFICANT == ACK;
-        let probe = is_quiet.then(|| self.shared.connections.probe(&plain))?;
-        Some(Sighting { plain, probe })
+        is_quiet.then_some(Sighting { plain, probe })
     }
 
     /// Asks for the memory of the connection itself.

@@ -44,6 +44,14 @@ pub(super) struct Index {
     entries: AtomicU32,
 }
 
+/// What the writer has to know of slots that are in the index.
+pub(super) trait Hashed {
+    /// The hash that a slot was added under.
+    fn hash(&self, slot: u32) -> u64;
+    /// Asks for the memory that tells it.
+    fn prefetch(&self, _slot: u32) {}
+}
+
 /// What a hash says about its entry.
 #[derive(Clone, Copy, Debug)]
 struct Trace {
@@ -126,22 +134,22 @@ impl Index {
         self.segments.get(bucket_of(half, buckets))
     }
 
-    /// Adds `slot`, below [`SLOTS`], under `hash`. `hash_of` tells the hash of a slot that is there. False
-    /// when there is no place for it: that is a matter of memory or of very bad luck. For the writer.
+    /// Adds `slot`, below [`SLOTS`], under `hash`. False when there is no place for it: that is a
+    /// matter of memory or of very bad luck. For the writer.
     #[must_use]
-    pub(super) fn insert(&self, hash: u64, slot: u32, mut hash_of: impl FnMut(u32) -> u64) -> bool {
+    pub(super) fn insert(&self, hash: u64, slot: u32, others: &impl Hashed) -> bool {
         let entries = self.entries.load(Relaxed) + 1;
         let trace = Trace::of(hash);
         let entry = trace.tag | (slot + 1);
         if entries > self.buckets.load(Relaxed) * FILL {
-            self.split(&mut hash_of);
+            self.split(others);
         }
         let buckets = self.buckets.load(Relaxed);
         let halves = [trace.first, trace.second];
         let place = halves
             .iter()
             .find_map(|&half| self.free_place(half, buckets))
-            .or_else(|| halves.iter().find_map(|&half| self.displace(half, buckets, &mut hash_of)));
+            .or_else(|| halves.iter().find_map(|&half| self.displace(half, buckets, others)));
         let Some(place) = place else { return false };
         place.store(entry, Release);
         self.entries.store(entries, Relaxed);
@@ -153,17 +161,12 @@ impl Index {
     }
 
     /// Moves some entry of a full bucket to the other bucket of its hash; the place that it had.
-    fn displace(
-        &self,
-        half: u32,
-        buckets: u32,
-        hash_of: &mut impl FnMut(u32) -> u64,
-    ) -> Option<&AtomicU32> {
+    fn displace(&self, half: u32, buckets: u32, others: &impl Hashed) -> Option<&AtomicU32> {
         let here = bucket_of(half, buckets);
         self.bucket(half, buckets)?.0.iter().find(|place| {
             let entry = place.load(Relaxed);
             let Some(slot) = (entry & SLOT_MASK).checked_sub(1) else { return true };
-            let Trace { first, second, .. } = Trace::of(hash_of(slot));
+            let Trace { first, second, .. } = Trace::of(others.hash(slot));
             let other = if bucket_of(first, buckets) == here { second } else { first };
             match self.free_place(other, buckets) {
                 Some(free) => {
@@ -191,7 +194,7 @@ impl Index {
     }
 
     /// Adds a bucket and moves to it what belongs there, all from one other.
-    fn split(&self, hash_of: &mut impl FnMut(u32) -> u64) {
+    fn split(&self, others: &impl Hashed) {
         let before = self.buckets.load(Relaxed);
         if before >= MOST {
             return;
@@ -200,6 +203,8 @@ impl Index {
         let (Some(from), Some(to)) = (self.segments.get(source), self.segments.make(before)) else {
             return;
         };
+        let slots = from.0.iter().map(|place| place.load(Relaxed) & SLOT_MASK);
+        slots.filter_map(|slot| slot.checked_sub(1)).for_each(|slot| others.prefetch(slot));
         let moves = |entry: u32, hash: u64| {
             let trace = Trace::of(hash);
             let is_by_first = bucket_of(trace.first, before) == source;
@@ -210,7 +215,7 @@ impl Index {
         for ((old, new), moved) in from.0.iter().zip(&to.0).zip(&mut moved) {
             let entry = old.load(Relaxed);
             let Some(slot) = (entry & SLOT_MASK).checked_sub(1) else { continue };
-            *moved = moves(entry, hash_of(slot));
+            *moved = moves(entry, others.hash(slot));
             if *moved {
                 new.store(entry, Relaxed);
             }
@@ -239,6 +244,14 @@ mod tests {
         bits ^ (bits >> 31)
     }
 
+    struct Mixed;
+
+    impl Hashed for Mixed {
+        fn hash(&self, slot: u32) -> u64 {
+            hash(slot)
+        }
+    }
+
     fn has(index: &Index, slot: u32) -> bool {
         index.find(hash(slot), |found| found == slot) == Some(slot)
     }
@@ -247,7 +260,7 @@ mod tests {
     fn a_hundred_thousand_entries_are_found_and_take_little_more_than_seven_bytes_each() {
         let index = Index::new();
         for slot in 0..100_000 {
-            assert!(index.insert(hash(slot), slot, hash), "{slot}");
+            assert!(index.insert(hash(slot), slot, &Mixed), "{slot}");
         }
         assert!((0..100_000).all(|slot| has(&index, slot)));
         assert!((100_000..200_000).all(|slot| !has(&index, slot)));
@@ -259,7 +272,7 @@ mod tests {
     fn more_than_nine_of_ten_entries_are_in_the_first_of_their_buckets() {
         let index = Index::new();
         for slot in 0..100_000 {
-            assert!(index.insert(hash(slot), slot, hash));
+            assert!(index.insert(hash(slot), slot, &Mixed));
         }
         let buckets = index.buckets.load(Relaxed);
         let is_first = |slot: &u32| {
@@ -273,10 +286,15 @@ mod tests {
     #[test]
     fn hashes_that_are_all_the_same_fill_two_buckets_and_are_then_refused() {
         let index = Index::new();
-        let same = |_| 7 << 32 | 5;
-        let taken = (0..1000).filter(|&slot| index.insert(same(slot), slot, same)).count();
+        struct Same;
+        impl Hashed for Same {
+            fn hash(&self, _slot: u32) -> u64 {
+                7 << 32 | 5
+            }
+        }
+        let taken = (0..1000).filter(|&slot| index.insert(Same.hash(slot), slot, &Same)).count();
         assert!((16..=32).contains(&taken), "{taken}");
-        assert!(index.find(same(0), |slot| slot == 3).is_some());
+        assert!(index.find(Same.hash(0), |slot| slot == 3).is_some());
     }
 
     proptest! {
@@ -290,7 +308,7 @@ mod tests {
             for (add, slot) in steps {
                 let known = model.contains_key(&slot);
                 if add && !known {
-                    prop_assert!(index.insert(hash(slot), slot, hash));
+                    prop_assert!(index.insert(hash(slot), slot, &Mixed));
                     model.insert(slot, ());
                 } else if !add && known {
                     index.remove(hash(slot), slot);
@@ -308,7 +326,7 @@ mod tests {
     fn readers_find_what_is_there_while_the_table_grows() {
         let index = Index::new();
         for slot in 0..1000 {
-            assert!(index.insert(hash(slot), slot, hash));
+            assert!(index.insert(hash(slot), slot, &Mixed));
         }
         let missed = std::thread::scope(|scope| {
             let reader = scope.spawn(|| {
@@ -316,7 +334,7 @@ mod tests {
                 looks.filter(|&slot| !has(&index, slot)).count()
             });
             for slot in 1000..60_000 {
-                assert!(index.insert(hash(slot), slot, hash));
+                assert!(index.insert(hash(slot), slot, &Mixed));
             }
             reader.join().unwrap()
         });

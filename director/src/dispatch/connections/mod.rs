@@ -236,6 +236,7 @@ impl Connections {
         let tuple = connection.tuple;
         let (client, peer) = self.ends(&tuple);
         let mut shard = self.shard_of(client);
+        shard.expect(hash_both(client, self.hash_end(tuple.protocol, connection.server_endpoint)));
         if let Some(slot) = shard.find(hash_both(client, peer), &Name::of(&tuple)) {
             return shard.with(slot, act);
         }

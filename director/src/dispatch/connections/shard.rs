@@ -7,13 +7,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hashbrown::HashMap;
+use netio::prefetch;
 
-use super::Connections;
 use super::ends::hash_both;
-use super::index::{Index, SLOTS};
+use super::index::{Hashed, Index, SLOTS};
 use super::slot::{Moment, Name, Place, Seen, Slot, time};
 use super::slots::{Linked, Slots};
 use super::wheel::{Spokes, Wheel};
+use super::{Bindings, Connections};
 use crate::dispatch::connection::{Connection, Extra, Parts, Tuple};
 
 /// See the module. What is not behind the lock is read at any time.
@@ -76,6 +77,16 @@ impl<'a> Locked<'a> {
     /// Slots that have ever been used.
     pub(super) fn used(&self) -> u32 {
         self.writer.used
+    }
+
+    /// Asks for the memory in which a new connection will be noted for its server's packets, and
+    /// for its slot.
+    pub(super) fn expect(&self, reply_hash: u64) {
+        self.shard.reply.prefetch(reply_hash);
+        let next = self.writer.free.checked_sub(1).unwrap_or(self.writer.used);
+        if let Some(place) = self.place(next) {
+            prefetch(place);
+        }
     }
 
     /// The connection called `name`.
@@ -182,12 +193,14 @@ impl<'a> Locked<'a> {
         };
         let Some(place) = self.place(slot) else { return Err(connection) };
         let shard = self.shard;
-        let hashes = Hashes { shard, table: self.table, extras: &self.writer.extras };
-        if !shard.forward.insert(hash, slot, |slot| hashes.forward(slot)) {
+        let bound = self.table.bindings.newest();
+        let hashes =
+            Hashes { shard, table: self.table, bound: &bound, extras: &self.writer.extras };
+        if !shard.forward.insert(hash, slot, &Forward(&hashes)) {
             self.free(slot);
             return Err(connection);
         }
-        if !shard.reply.insert(reply_hash, slot, |slot| hashes.reply(slot)) {
+        if !shard.reply.insert(reply_hash, slot, &Reply(&hashes)) {
             shard.forward.remove(hash, slot);
             self.free(slot);
             return Err(connection);
@@ -355,16 +368,41 @@ impl<'a> Locked<'a> {
 struct Hashes<'a> {
     shard: &'a Shard,
     table: &'a Connections,
+    bound: &'a Bindings,
     extras: &'a HashMap<u32, Box<Extra>, foldhash::fast::RandomState>,
 }
 
-impl Hashes<'_> {
-    fn forward(&self, slot: u32) -> u64 {
-        self.of(slot, |seen, _| seen.name.tuple().peer)
+/// Those under which a client's packets find it.
+struct Forward<'a>(&'a Hashes<'a>);
+
+/// Those under which a server's do.
+struct Reply<'a>(&'a Hashes<'a>);
+
+impl Hashed for Forward<'_> {
+    fn hash(&self, slot: u32) -> u64 {
+        self.0.of(slot, |seen, _| seen.name.tuple().peer)
     }
 
-    fn reply(&self, slot: u32) -> u64 {
-        self.of(slot, |seen, server| (server, seen.name.server_port()))
+    fn prefetch(&self, slot: u32) {
+        self.0.prefetch(slot);
+    }
+}
+
+impl Hashed for Reply<'_> {
+    fn hash(&self, slot: u32) -> u64 {
+        self.0.of(slot, |seen, server| (server, seen.name.server_port()))
+    }
+
+    fn prefetch(&self, slot: u32) {
+        self.0.prefetch(slot);
+    }
+}
+
+impl Hashes<'_> {
+    fn prefetch(&self, slot: u32) {
+        if let Some(place) = self.shard.slots.get(&self.table.arena, slot) {
+            prefetch(place);
+        }
     }
 
     /// Hash of the client with another end. A slot without a connection has no entry that anybody
@@ -373,8 +411,7 @@ impl Hashes<'_> {
         let Some(seen) = self.shard.slots.get(&self.table.arena, slot).and_then(Place::look) else {
             return 0;
         };
-        let bound = self.table.bindings.newest();
-        let Some(binding) = bound.get(seen.binding) else { return 0 };
+        let Some(binding) = self.bound.get(seen.binding) else { return 0 };
         let extra = if seen.name.has_extra() { self.extras.get(&slot) } else { None };
         let server = extra.and_then(|extra| extra.server).unwrap_or(binding.address);
         let Tuple { protocol, client, .. } = seen.name.tuple();
