@@ -63,7 +63,8 @@ pub enum Forwarding {
     Tunnel,
     /// Direct routing.
     Direct,
-    /// The server is the director itself: reported, never asked for.
+    /// The director's own stack: never asked for, but what becomes of a method when the address is
+    /// the director's.
     Local,
 }
 
@@ -106,7 +107,8 @@ pub enum TunnelChecksum {
 pub struct Persistence {
     /// Seconds a template lives after its last use, 1..=2678400.
     pub timeout: u32,
-    /// How many leading bits of the client address name a client: 1..=32, or 1..=128 for IPv6.
+    /// How many leading bits of the client address name a client: 0..=32, or 1..=128 for IPv6. With
+    /// 0 all clients are one.
     pub prefix: u8,
     /// Persistence engine (`sip`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -198,9 +200,13 @@ pub struct ServiceView {
 /// A server as it runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerView {
-    /// As it was asked for; `forwarding` is `local` when the address is the director's own.
+    /// As it was asked for.
     #[serde(flatten)]
     pub spec: ServerSpec,
+    /// Whether the address is the director's own: its own stack serves it then, whatever the
+    /// forwarding method says.
+    #[serde(default)]
+    pub local: bool,
     /// Connections in an active state.
     pub active: u32,
     /// Other connections.

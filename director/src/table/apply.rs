@@ -83,18 +83,19 @@ impl Table {
     }
 
     fn add_service(&self, state: &mut State, spec: ServiceSpec) -> Result<(), Refusal> {
-        check::service(&spec)?;
+        // What is there already is said before what is wrong, as the kernel does.
         if find(state, &spec.key).is_ok() {
             return Err(refuse(RefusalKind::ServiceExists, "the service exists already"));
         }
+        check::service(&spec)?;
         let scheduler = self.scheduler(&spec)?;
         state.services.push(Arc::new(Service::new(spec, scheduler)));
         Ok(())
     }
 
     fn edit_service(&self, state: &mut State, spec: ServiceSpec) -> Result<(), Refusal> {
-        check::service(&spec)?;
         let service = find(state, &spec.key)?;
+        check::service(&spec)?;
         let old = service.spec();
         if old.scheduler != spec.scheduler || old.flags != spec.flags {
             let scheduler = self.scheduler(&spec)?;
@@ -104,15 +105,17 @@ impl Table {
         Ok(())
     }
 
-    /// The method a server really gets: one of our own addresses is served by our own stack.
-    fn settle(&self, mut spec: ServerSpec) -> ServerSpec {
+    /// The server with the method that it really gets, and the one that was asked for: one of our
+    /// own addresses is served by our own stack.
+    fn settle(&self, mut spec: ServerSpec) -> (ServerSpec, Forwarding) {
         if spec.forwarding == Forwarding::Local {
             spec.forwarding = Forwarding::Direct;
         }
+        let asked = spec.forwarding;
         if (self.is_local)(spec.address.ip()) {
             spec.forwarding = Forwarding::Local;
         }
-        spec
+        (spec, asked)
     }
 
     fn add_server(
@@ -127,7 +130,8 @@ impl Table {
         if choice.position(spec.address).is_some() {
             return Err(refuse(RefusalKind::ServerExists, "the server exists already"));
         }
-        let spec = self.settle(spec);
+        check::server_address(spec.address.ip())?;
+        let (spec, asked) = self.settle(spec);
         let address = spec.address;
         let revived = state.trash.find(key, address);
         let server = match revived {
@@ -140,7 +144,7 @@ impl Table {
         };
         server.load.set_weight(spec.weight);
         server.load.set_thresholds(spec.upper_threshold, spec.lower_threshold);
-        choice.add(Member { server: server.clone(), spec }).map_err(too_many)?;
+        choice.add(Member { server: server.clone(), spec, asked }).map_err(too_many)?;
         // The service itself may have been removed as well, and be another one now.
         if revived.is_some_and(|removed| !Arc::ptr_eq(&removed.service, &service)) {
             server.traffic.zero();
@@ -161,12 +165,12 @@ impl Table {
         check::server(key, &spec)?;
         let mut choice = service.choice();
         let index = choice.position(spec.address).ok_or_else(no_such_server)?;
-        let spec = self.settle(spec);
+        let (spec, asked) = self.settle(spec);
         let member = &choice.members()[index];
         if Transmitter::from(&member.spec) != Transmitter::from(&spec) {
             state.trash.note_former(*key, member);
         }
-        choice.edit(index, spec);
+        choice.edit(index, spec, asked);
         Ok(())
     }
 }

@@ -65,6 +65,7 @@ impl Table {
             }
             for server in &declared.servers {
                 check::server(&key, server).map_err(fail)?;
+                check::server_address(server.address.ip()).map_err(fail)?;
             }
         }
         let mut state = self.lock();

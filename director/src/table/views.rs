@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::Table;
-use crate::control::api::{ConnectionView, EngineData, Protocol, ServerView, ServiceView};
+use crate::control::api::{
+    ConnectionView, EngineData, Forwarding, Protocol, ServerSpec, ServerView, ServiceView,
+};
 use crate::dispatch::connection::Connection;
 use crate::dispatch::sip;
 
@@ -20,7 +22,8 @@ impl Table {
                 .members()
                 .iter()
                 .map(|member| ServerView {
-                    spec: member.spec.clone(),
+                    spec: ServerSpec { forwarding: member.asked, ..member.spec.clone() },
+                    local: member.spec.forwarding == Forwarding::Local,
                     active: member.server.load.active(),
                     inactive: member.server.load.inactive(),
                     persistent: member.server.templates(),

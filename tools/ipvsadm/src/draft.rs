@@ -39,12 +39,17 @@ pub struct Draft {
     pub ipv6: bool,
     /// Scheduler; empty = the default one.
     pub scheduler: String,
-    /// Scheduler flags.
-    pub flags: u32,
+    /// Scheduler flags, as they were given: which there are depends on the scheduler, which may
+    /// come later.
+    pub flags: String,
+    /// The same, when everything has been read.
+    pub flag_bits: u32,
     /// Seconds of persistence.
     pub persistence: Option<u32>,
-    /// Bits of the client's address that name a client.
+    /// Bits of an IPv6 client's address that name a client.
     pub prefix: u8,
+    /// The same for IPv4, as a mask: whether it is one with holes only matters in the end.
+    pub mask: Ipv4Addr,
     /// Persistence engine.
     pub engine: Option<String>,
     /// One-packet scheduling.
@@ -87,9 +92,11 @@ impl Draft {
             fwmark: 0,
             ipv6: false,
             scheduler: String::new(),
-            flags: 0,
+            flags: String::new(),
+            flag_bits: 0,
             persistence: None,
-            prefix: 32,
+            prefix: 128,
+            mask: Ipv4Addr::BROADCAST,
             engine: None,
             one_packet: false,
             server: None,

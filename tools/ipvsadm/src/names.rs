@@ -67,13 +67,24 @@ impl Names {
     pub fn show(&self, address: SocketAddr, protocol: Option<Protocol>) -> String {
         let host = match self.hosts.get(&address.ip()) {
             Some(name) => name.clone(),
-            None => address.ip().to_string(),
+            None => written(address.ip()),
         };
         let port = match protocol.and_then(|protocol| self.ports.get(&(protocol, address.port()))) {
             Some(name) => name.clone(),
             None => address.port().to_string(),
         };
         if address.is_ipv6() { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+    }
+}
+
+/// As the C library writes an address, which has the last of `::10.0.0.1` dotted.
+fn written(address: IpAddr) -> String {
+    match address {
+        IpAddr::V6(address) if matches!(u128::from(address) >> 16, 1..=0xffff) => {
+            let [.., a, b, c, d] = address.octets();
+            format!("::{a}.{b}.{c}.{d}")
+        }
+        address => address.to_string(),
     }
 }
 
@@ -114,5 +125,8 @@ mod tests {
         let names = Names::default();
         let address = "[2001:db8::1]:80".parse().unwrap();
         assert_eq!(names.show(address, Some(Protocol::Tcp)), "[2001:db8::1]:80");
+        for written in ["[::10.0.0.1]:80", "[::ffff:10.0.0.1]:80", "[::1]:80", "[::]:80"] {
+            assert_eq!(names.show(written.parse().unwrap(), None), written);
+        }
     }
 }

@@ -11,11 +11,14 @@ use director::control::operations::Command;
 use crate::draft::Draft;
 use crate::failure::Failure;
 use crate::flags::Kind;
-use crate::flags::service::timeout;
+use crate::flags::service::{DEFAULT_PERSISTENCE, client_prefix, scheduler_flags, timeout};
 use crate::layout::Format;
 use crate::legality::{self, Action, Opt, TUNNEL_OPTIONS, TunnelType};
 use crate::names::Names;
 use crate::popt::{Found, Scanner};
+
+/// The persistence engine that there is.
+const ENGINE: &str = "sip";
 
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,6 +111,8 @@ pub fn parse(words: &[String], names: &Names) -> Result<Order, Failure> {
     if let Some(word) = left_over.first() {
         return Err(Failure::usage(format!("unexpected argument {word}")));
     }
+    // Known only now: the scheduler may stand behind its flags.
+    draft.flag_bits = scheduler_flags(&draft.scheduler, &draft.flags)?;
     legality::check(action, draft.given)?;
     finish(&draft)
 }
@@ -161,16 +166,22 @@ fn service(draft: &Draft) -> Result<ServiceSpec, Failure> {
         "" => "wlc",
         name => name,
     };
+    // A mask or an engine without -p has no effect in the kernel, and the API has no place for it.
+    // But an engine that does not exist is refused even so: such a one is asked for, to hear that.
+    let refused = draft.engine.as_ref().is_some_and(|engine| engine != ENGINE);
+    let timeout = draft.persistence.or(refused.then_some(DEFAULT_PERSISTENCE));
+    let persistence = match timeout {
+        Some(timeout) => {
+            let prefix = client_prefix(draft)?;
+            Some(Persistence { timeout, prefix, engine: draft.engine.clone() })
+        }
+        None => None,
+    };
     Ok(ServiceSpec {
         key: key(draft),
         scheduler: scheduler.to_owned(),
-        flags: draft.flags,
-        // A mask or an engine without -p has no effect in the kernel; the API has no place for it.
-        persistence: draft.persistence.map(|timeout| Persistence {
-            timeout,
-            prefix: draft.prefix,
-            engine: draft.engine.clone(),
-        }),
+        flags: draft.flag_bits,
+        persistence,
         one_packet: draft.one_packet,
         // Not this tool's to set: what there is stays.
         extras: None,

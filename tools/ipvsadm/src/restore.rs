@@ -33,6 +33,10 @@ pub fn restore(
         let outcome = match parse(&words, &session.names) {
             // Standard input inside standard input: refused rather than read twice.
             Ok(Order::Restore) => Err(Failure::try_help()),
+            // As in ipvsadm these two are the end of everything.
+            Ok(order @ (Order::Help | Order::Version)) => {
+                return session.carry_out(order).map(|()| 0);
+            }
             Ok(order) => session.carry_out(order),
             Err(failure) => Err(failure),
         };

@@ -22,7 +22,7 @@ pub fn rules(services: &[ServiceView], names: &Names) -> String {
         sort::servers(&mut servers);
         for server in servers {
             let spec = &server.spec;
-            let address = names.show(spec.address, Some(protocol_of(&service.spec.key)));
+            let address = names.show(spec.address, protocol_of(&service.spec.key));
             line(&mut text, format_args!("-a {key} -r {address}{}", server_options(spec)));
         }
     }
@@ -67,7 +67,6 @@ fn service_options(spec: &ServiceSpec) -> String {
 
 fn server_options(spec: &ServerSpec) -> String {
     let method = match spec.forwarding {
-        // A local server is one for direct routing that happens to be here.
         Forwarding::Direct | Forwarding::Local => "-g",
         Forwarding::Nat => "-m",
         Forwarding::Tunnel => "-i",

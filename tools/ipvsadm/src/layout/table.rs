@@ -80,7 +80,7 @@ fn titles(text: &mut String, format: &Format) {
 }
 
 fn server_line(text: &mut String, name: &str, server: &ServerView, format: &Format) {
-    let ServerView { spec, active, inactive, persistent, stats } = server;
+    let ServerView { spec, active, inactive, persistent, stats, .. } = server;
     let ServerSpec { weight, upper_threshold, lower_threshold, .. } = spec;
     let name = format_args!("  -> {name:<SERVER_WIDTH$}");
     let forwarding = forwarding_name(spec.forwarding);
@@ -125,7 +125,7 @@ fn service_name(key: &ServiceKey, names: &Names) -> String {
 }
 
 fn server_name(server: &ServerSpec, service: &ServiceKey, names: &Names) -> String {
-    let name = names.show(server.address, Some(protocol_of(service)));
+    let name = names.show(server.address, protocol_of(service));
     if server.address.is_ipv6() { name } else { cut(name, SERVER_WIDTH) }
 }
 

@@ -59,7 +59,7 @@ fn server(
         upper_threshold: 0,
         lower_threshold: 0,
     };
-    ServerView { spec, active, inactive, persistent: 0, stats: Stats::default() }
+    ServerView { spec, local: false, active, inactive, persistent: 0, stats: Stats::default() }
 }
 
 /// The table of the reference's first example, in an order of its own.

@@ -70,7 +70,8 @@ impl Operations for Table {
                 }
                 let (active, inactive, persistent) = (0, 0, 0);
                 let stats = Stats::default();
-                let server = ServerView { spec: server, active, inactive, persistent, stats };
+                let server =
+                    ServerView { spec: server, local: false, active, inactive, persistent, stats };
                 service.servers.insert(0, server);
             }
             Command::EditServer { service, server } => {

@@ -1,0 +1,64 @@
+//! The two scripts of the package `ipvsadm`, unchanged, over our command.
+//!
+//! They set a search path of their own, so that being first in the caller's is not enough: ours has to
+//! stand where the real one does, as `docs/ipvsadm.md` says.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use integration::lab::{Host, Lab};
+use integration::programs;
+use integration::running::Director;
+
+use crate::possible;
+
+const RULES: &str = "\
+-A -t 192.0.2.10:80 -s wrr -p 300 -M 255.255.255.0
+-a -t 192.0.2.10:80 -r 10.77.0.11:80 -g -w 3
+-a -t 192.0.2.10:80 -r 10.77.0.12:80 -i -w 1 --tun-type gue --tun-port 6080 --tun-csum
+-A -u [2001:db8:1::10]:53 -s rr -o
+-a -u [2001:db8:1::10]:53 -r [fd77::11]:5353 -m -w 1
+-A -f 7 -s mh -b mh-fallback,mh-port
+-a -f 7 -r 10.77.0.11:0 -g -w 1
+";
+
+/// Runs a line of shell where our command has taken the real one's place.
+fn shell(host: &Host, director: &Director, line: &str) -> Result<String> {
+    let ours = "mount --bind \"$0\" /usr/sbin/ipvsadm && exec bash -c \"$1\"";
+    let output = host
+        .command("unshare")
+        .args(["--mount", "sh", "-c", ours])
+        .arg(programs::path("ipvsadm")?)
+        .arg(line)
+        .env("SWITCHYARD_SOCKET", director.socket())
+        .output(Duration::from_secs(20))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success() && said.is_empty(), "{line}: {} {said}", output.status);
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+#[test]
+fn save_and_restore_scripts_work_unchanged_quick() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new("scripts").unwrap();
+    let (host, wire) = (lab.host("director").unwrap(), lab.segment("wire").unwrap());
+    lab.connect(&host, &wire, "eth0", &["192.0.2.1/24"]).unwrap();
+    let config = "mode = \"dispatcher\"\ninterfaces = [\"eth0\"]\n";
+    let director = Director::start(&lab, &host, config).unwrap();
+    let file = lab.logs().join("rules");
+
+    // What is there is cleared first, comments are for people.
+    std::fs::write(&file, format!("# saved\n{RULES}# end\n")).unwrap();
+    director.ipvsadm(&["-A", "-t", "192.0.2.99:80"]).unwrap();
+    let line = format!("ipvsadm-restore < {}", file.display());
+    assert_eq!(shell(&host, &director, &line).unwrap(), "");
+    assert_eq!(director.ipvsadm(&["-Sn"]).unwrap(), RULES);
+    assert_eq!(shell(&host, &director, "ipvsadm-save -n").unwrap(), RULES);
+    let named = shell(&host, &director, "ipvsadm-save").unwrap();
+    assert!(named.starts_with("-A -t 192.0.2.10:http -s wrr -p 300 -M 255.255.255.0\n"), "{named}");
+    let again = "ipvsadm-save -n | ipvsadm-restore && ipvsadm-save -n";
+    assert_eq!(shell(&host, &director, again).unwrap(), RULES);
+    director.stop().unwrap();
+}
