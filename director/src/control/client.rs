@@ -17,7 +17,10 @@ use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 
-use super::api::{Applied, CommandRefusal, ConnectionView, Refusal, ServiceView, Status, Timeouts};
+use super::api::{
+    Applied, Batch, BatchOutcome, CommandRefusal, ConnectionView, OnRefusal, Refusal, ServiceView,
+    Status, Timeouts,
+};
 use super::operations::Command;
 use super::{ClientError, VERSION_HEADER};
 
@@ -71,6 +74,33 @@ impl Client {
         self.get("/v1/services")
     }
 
+    /// Calls `each` for every service, in kernel order, while the list is being read; stops when it
+    /// breaks. Neither side ever holds the whole list.
+    ///
+    /// # Errors
+    /// See [`ClientError`]; also when the listing ends before its end.
+    pub fn each_service(
+        &mut self,
+        mut each: impl FnMut(ServiceView) -> ControlFlow<()>,
+    ) -> Result<(), ClientError> {
+        let mut ended = false;
+        self.lines("/v1/services", |client, line| {
+            Ok(match line {
+                b"[" => ControlFlow::Continue(()),
+                b"]" => {
+                    ended = true;
+                    ControlFlow::Continue(())
+                }
+                line => {
+                    let service = each(client.parse(line.strip_suffix(b",").unwrap_or(line))?);
+                    ended |= service.is_break();
+                    service
+                }
+            })
+        })?;
+        if ended { Ok(()) } else { Err(self.odd(None, "half a list of services".to_owned())) }
+    }
+
     /// The timeouts.
     ///
     /// # Errors
@@ -110,6 +140,21 @@ impl Client {
         Ok(applied)
     }
 
+    /// Carries out `commands` as one change, and says which were carried out and which refused.
+    ///
+    /// # Errors
+    /// See [`ClientError`]; a refused command is not one.
+    pub fn batch(
+        &mut self,
+        commands: &[Command],
+        on_refusal: OnRefusal,
+    ) -> Result<BatchOutcome, ClientError> {
+        let batch = Batch { on_refusal, commands: commands.to_vec() };
+        let body = serde_json::to_vec(&batch).map_err(|error| self.odd(None, error.to_string()))?;
+        let answer = self.exchange(Method::POST, "/v1/batch", Bytes::from(body))?;
+        self.parse(&answer)
+    }
+
     /// Calls `each` for every connection while the table is being read, in no order; stops when it
     /// breaks. Neither side ever holds the whole table.
     ///
@@ -119,7 +164,16 @@ impl Client {
         &mut self,
         mut each: impl FnMut(ConnectionView) -> ControlFlow<()>,
     ) -> Result<(), ClientError> {
-        let response = self.send(Method::GET, "/v1/connections", Bytes::new())?;
+        self.lines("/v1/connections", |client, line| Ok(each(client.parse(line)?)))
+    }
+
+    /// Calls `each` for every line of an answer, as it comes in.
+    fn lines(
+        &mut self,
+        path: &str,
+        mut each: impl FnMut(&Client, &[u8]) -> Result<ControlFlow<()>, ClientError>,
+    ) -> Result<(), ClientError> {
+        let response = self.send(Method::GET, path, Bytes::new())?;
         let mut body = self.checked(response)?.into_body();
         let mut pending: Vec<u8> = Vec::new();
         loop {
@@ -134,7 +188,7 @@ impl Client {
             // A frame need not end where a line does.
             let whole = pending.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
             for line in pending[..whole].split(|&byte| byte == b'\n') {
-                if !line.is_empty() && each(self.parse(line)?).is_break() {
+                if !line.is_empty() && each(self, line)?.is_break() {
                     return Ok(());
                 }
             }

@@ -6,6 +6,7 @@
 //!        client::Client ----- unix socket ----- socket -> server -> routes -> dyn Operations
 //!                       HTTP/1.1, JSON (api)                  |        metrics
 //!                                                             stream (connections, shard by shard)
+//!                                                             listing (services, one by one)
 //! ```
 //!
 //! The words on the wire are in [`api`] and [`operations::Command`]; `docs/control-api.md` shows
@@ -17,6 +18,7 @@ pub mod client;
 mod client_error;
 mod extras;
 mod guard;
+mod listing;
 mod metrics;
 pub mod operations;
 mod replies;

@@ -2,7 +2,8 @@
 //! server and of the tools use one of their own.
 
 use super::api::{
-    ConnectionView, Refusal, ServerSpec, ServiceKey, ServiceSpec, ServiceView, Status, Timeouts,
+    BatchOutcome, CommandRefusal, ConnectionView, OnRefusal, Refusal, RefusalKind, ServerSpec,
+    ServiceKey, ServiceSpec, ServiceView, Status, Timeouts,
 };
 use crate::fwmark::Rule;
 use std::collections::BTreeMap;
@@ -81,8 +82,38 @@ pub trait Operations: Send + Sync {
     /// A refusal changes nothing.
     fn apply(&self, command: Command) -> Result<(), Refusal>;
 
+    /// Makes several changes in order. A director makes them as one: nobody sees a part of them.
+    ///
+    /// By default one by one, and never those that are to be undone.
+    fn batch(&self, commands: Vec<Command>, on_refusal: OnRefusal) -> BatchOutcome {
+        let mut outcome = BatchOutcome::default();
+        for (index, command) in commands.into_iter().enumerate() {
+            let applied = match on_refusal {
+                OnRefusal::Undo => Err(Refusal {
+                    error: RefusalKind::Unsupported,
+                    message: "all or nothing is not to be had here".to_owned(),
+                }),
+                OnRefusal::Stop | OnRefusal::Continue => self.apply(command),
+            };
+            match applied {
+                Ok(()) => outcome.applied += 1,
+                Err(refusal) => outcome.refused.push(CommandRefusal { refusal, index }),
+            }
+            if !outcome.refused.is_empty() && on_refusal != OnRefusal::Continue {
+                break;
+            }
+        }
+        outcome
+    }
+
     /// All services in kernel order.
     fn services(&self) -> Vec<ServiceView>;
+
+    /// The same, made while they are read: which services there are is settled with the call, what
+    /// they look like when their turn comes. By default all are made at once.
+    fn each_service(&self) -> Box<dyn Iterator<Item = ServiceView> + Send> {
+        Box::new(self.services().into_iter())
+    }
 
     /// The timeouts.
     fn timeouts(&self) -> Timeouts;

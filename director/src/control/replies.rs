@@ -13,12 +13,14 @@ use hyper::{Response, StatusCode};
 use serde::Serialize;
 
 use super::api::{Refusal, RefusalKind};
+use super::listing::ServiceStream;
 use super::stream::ConnectionStream;
 use super::{VERSION, VERSION_HEADER};
 
-/// The body of an answer: in one piece, or the connection table piece by piece.
+/// The body of an answer: in one piece, or services or the connection table piece by piece.
 pub(super) enum ReplyBody {
     Whole(Full<Bytes>),
+    Services(ServiceStream),
     Connections(ConnectionStream),
 }
 
@@ -37,6 +39,7 @@ impl Body for ReplyBody {
                 let frame = Pin::new(body).poll_frame(context);
                 frame.map_err(|never| match never {})
             }
+            ReplyBody::Services(body) => Pin::new(body).poll_frame(context),
             ReplyBody::Connections(body) => Pin::new(body).poll_frame(context),
         }
     }
@@ -44,14 +47,14 @@ impl Body for ReplyBody {
     fn is_end_stream(&self) -> bool {
         match self {
             ReplyBody::Whole(body) => body.is_end_stream(),
-            ReplyBody::Connections(_) => false,
+            ReplyBody::Services(_) | ReplyBody::Connections(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             ReplyBody::Whole(body) => body.size_hint(),
-            ReplyBody::Connections(_) => SizeHint::default(),
+            ReplyBody::Services(_) | ReplyBody::Connections(_) => SizeHint::default(),
         }
     }
 }

@@ -12,7 +12,8 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body, Incoming};
 use hyper::{Method, Request, StatusCode};
 
-use super::api::{Applied, CommandRefusal, Refusal, RefusalKind};
+use super::api::{Applied, Batch, BatchOutcome, OnRefusal, Refusal, RefusalKind};
+use super::listing::ServiceStream;
 use super::metrics;
 use super::operations::{Command, Operations};
 use super::replies::{self, Reply, ReplyBody};
@@ -24,6 +25,7 @@ pub(super) const PATHS: &[(&str, &str, &str)] = &[
     ("GET", "/v1/status", "what the director is and does"),
     ("GET", "/v1/services", "services with their servers and counters"),
     ("POST", "/v1/commands", "changes: a JSON array of commands, carried out in order"),
+    ("POST", "/v1/batch", "changes of which some may be refused, or all or none are to be made"),
     ("GET", "/v1/timeouts", "the tcp, tcp_fin and udp timeouts"),
     ("GET", "/v1/settings", "the settings, by the kernel's names"),
     ("GET", "/v1/marks", "the rules that set firewall marks"),
@@ -59,10 +61,11 @@ pub(super) async fn answer(
             status.map_or_else(failed, |status| replies::json(StatusCode::OK, &status))
         }
         "/v1/services" => {
-            // Written on the blocking thread as well: there may be thousands.
-            let reply =
-                ask(&shared, |operations| replies::json(StatusCode::OK, &operations.services()));
-            reply.await.unwrap_or_else(failed)
+            let services = ask(&shared, |operations| operations.each_service()).await;
+            services.map_or_else(failed, |services| {
+                let body = ReplyBody::Services(ServiceStream::new(services));
+                replies::reply(StatusCode::OK, "application/json", body)
+            })
         }
         "/v1/timeouts" => {
             let timeouts = ask(&shared, |operations| operations.timeouts()).await;
@@ -81,7 +84,8 @@ pub(super) async fn answer(
             let body = ReplyBody::Connections(body);
             replies::reply(StatusCode::OK, "application/x-ndjson", body)
         }
-        "/v1/commands" => commands(request.into_body(), shared).await,
+        "/v1/commands" => changes(request.into_body(), shared, carry_out).await,
+        "/v1/batch" => changes(request.into_body(), shared, carry_out_batch).await,
         _ => {
             let text = ask(&shared, |operations| {
                 metrics::text(&operations.status(), &operations.services())
@@ -118,38 +122,54 @@ fn unknown_path(path: &str) -> Reply {
     replies::refuse(StatusCode::NOT_FOUND, RefusalKind::BadRequest, message)
 }
 
-async fn commands(body: Incoming, shared: Arc<Shared>) -> Reply {
+/// Receives a request for changes and has it carried out.
+async fn changes(
+    body: Incoming,
+    shared: Arc<Shared>,
+    carry_out: fn(&Shared, &[u8]) -> Reply,
+) -> Reply {
     let body = match receive(body, &shared.limits).await {
         Ok(body) => body,
         Err(reply) => return *reply,
     };
     // A client that goes away does not stop what it has asked for half way: the blocking thread
     // runs to its end whether or not anybody waits for it.
-    let work = tokio::task::spawn_blocking(move || {
-        let commands = match serde_json::from_slice::<Vec<Command>>(&body) {
-            Ok(commands) => commands,
-            Err(error) => return bad_json(&error),
-        };
-        let _turn = shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        carry_out(&*shared.operations, commands)
-    });
+    let work = tokio::task::spawn_blocking(move || carry_out(&shared, &body));
     work.await.unwrap_or_else(failed)
 }
 
-fn carry_out(operations: &dyn Operations, commands: Vec<Command>) -> Reply {
-    let applied = commands.len();
-    for (index, command) in commands.into_iter().enumerate() {
-        if let Err(refusal) = operations.apply(command) {
-            let status = replies::status_of(refusal.error);
-            return replies::json(status, &CommandRefusal { refusal, index });
-        }
+impl Shared {
+    /// Carries out one request's commands, and nobody else's in between.
+    fn batch(&self, commands: Vec<Command>, on_refusal: OnRefusal) -> BatchOutcome {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.operations.batch(commands, on_refusal)
     }
-    replies::json(StatusCode::OK, &Applied { applied })
+}
+
+fn carry_out(shared: &Shared, body: &[u8]) -> Reply {
+    let commands = match serde_json::from_slice::<Vec<Command>>(body) {
+        Ok(commands) => commands,
+        Err(error) => return bad_json("a JSON array of commands", &error),
+    };
+    let mut outcome = shared.batch(commands, OnRefusal::Stop);
+    match outcome.refused.pop() {
+        None => replies::json(StatusCode::OK, &Applied { applied: outcome.applied }),
+        Some(refused) => replies::json(replies::status_of(refused.refusal.error), &refused),
+    }
+}
+
+fn carry_out_batch(shared: &Shared, body: &[u8]) -> Reply {
+    match serde_json::from_slice::<Batch>(body) {
+        Ok(Batch { commands, on_refusal }) => {
+            replies::json(StatusCode::OK, &shared.batch(commands, on_refusal))
+        }
+        Err(error) => bad_json("a batch of commands", &error),
+    }
 }
 
 /// `serde_json` puts line and column at the end of what it says.
-fn bad_json(error: &serde_json::Error) -> Reply {
-    let message = format!("the body is not a JSON array of commands: {error}");
+fn bad_json(wanted: &str, error: &serde_json::Error) -> Reply {
+    let message = format!("the body is not {wanted}: {error}");
     let refusal = Refusal { error: RefusalKind::BadRequest, message };
     replies::json(StatusCode::BAD_REQUEST, &refusal)
 }

@@ -44,7 +44,7 @@ impl Default for Limits {
         Limits {
             connections: 256,
             refusals: 64,
-            body: 16 * 1024 * 1024,
+            body: 64 * 1024 * 1024,
             head: 32 * 1024,
             headers: 64,
             head_time: Duration::from_secs(10),

@@ -69,6 +69,44 @@ fn refusal_keeps_its_kind_and_its_place() {
 }
 
 #[test]
+fn a_batch_stops_or_goes_on_at_a_refusal_as_asked() {
+    for (on_refusal, applied, refused) in
+        [(OnRefusal::Stop, 1, &[1][..]), (OnRefusal::Continue, 2, &[1, 3])]
+    {
+        let server = Served::new(Limits::default(), Fake::default());
+        let mut client = Client::connect(&server.path).unwrap();
+        let outcome = client.batch(&[add(), add(), add_server(), add()], on_refusal).unwrap();
+        assert_eq!(outcome.applied, applied);
+        let places: Vec<_> = outcome.refused.iter().map(|refused| refused.index).collect();
+        assert_eq!(places, refused);
+        assert_eq!(outcome.refused[0].refusal.error, RefusalKind::ServiceExists);
+        assert_eq!(server.fake.services()[0].servers.len(), applied - 1);
+    }
+}
+
+#[test]
+fn services_can_be_read_one_by_one_and_left_off() {
+    let server = Served::new(Limits::default(), Fake::default());
+    let mut client = Client::connect(&server.path).unwrap();
+    let read = |client: &mut Client, most: usize| {
+        let mut services = Vec::new();
+        let listing = client.each_service(|service| {
+            services.push(service);
+            if services.len() == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        listing.map(|()| services).unwrap()
+    };
+    assert_eq!(read(&mut client, 9), []);
+    client.apply(&[add(), add_server()]).unwrap();
+    let mut another = add();
+    let Command::AddService { service } = &mut another else { unreachable!() };
+    service.key = ServiceKey::Fwmark { fwmark: 8, ipv6: true };
+    client.apply(&[another]).unwrap();
+    assert_eq!(read(&mut client, 9), server.fake.services());
+    assert_eq!(read(&mut client, 1), server.fake.services()[..1]);
+}
+
+#[test]
 fn client_outlives_the_servers_patience_with_idle_connections() {
     let limits = Limits { head_time: Duration::from_millis(50), ..Limits::default() };
     let server = Served::new(limits, Fake::default());
