@@ -17,6 +17,7 @@ pub mod api;
 pub mod client;
 mod client_error;
 mod extras;
+pub mod filter;
 mod guard;
 mod listing;
 mod metrics;

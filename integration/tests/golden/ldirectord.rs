@@ -165,6 +165,26 @@ fn answers(client: &Host, port: u16) -> Result<Vec<String>> {
     Ok(found)
 }
 
+/// What the client has left in the table can be asked for by its ends.
+fn connections_are_filtered(director: &Director) -> Result<()> {
+    let count = |conditions: &[&str]| -> Result<usize> {
+        let listing = director.ipvsadm(&[&["-Lnc"], conditions].concat())?;
+        Ok(listing.lines().count() - 2)
+    };
+    let all = count(&[])?;
+    ensure!(all >= 8, "only {all} connections");
+    ensure!(count(&["--client", "192.0.2.0/24"])? == all, "all are the client's");
+    ensure!(count(&["--client", "10.0.0.0/8"])? == 0, "none is a server's");
+    let ports = count(&["--service", "192.0.2.10:80/tcp"])?;
+    ensure!(ports >= 4 && ports < all, "{ports} of {all} to port 80");
+    let servers = [count(&["--server", "10.77.0.11"])?, count(&["--server", "10.77.0.12:80"])?];
+    ensure!(servers[0] > 0 && servers[0] + servers[1] == all, "{servers:?} of {all}");
+    let json = director.ipvsadm(&["-Lc", "--json", "--server", "10.77.0.11"])?;
+    let json: Vec<serde_json::Value> = serde_json::from_str(&json)?;
+    ensure!(json.len() == servers[0] && json[0]["server"] == "10.77.0.11:80", "{json:?}");
+    Ok(())
+}
+
 fn scenario(topology: &Topology, ldirectord: &Ldirectord<'_>) -> Result<()> {
     let mut servers = Vec::new();
     for server in &topology.servers {
@@ -187,6 +207,7 @@ fn scenario(topology: &Topology, ldirectord: &Ldirectord<'_>) -> Result<()> {
     for port in [80, 8080] {
         ensure!(answers(&topology.client, port)? == ["server1", "server2"], "both serve {port}");
     }
+    connections_are_filtered(ldirectord.director)?;
     let (code, said) = ldirectord.call("status")?;
     ensure!(code == 0 && said.contains("is running"), "status: {code} {said}");
 

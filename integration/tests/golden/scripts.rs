@@ -37,6 +37,41 @@ fn shell(host: &Host, director: &Director, line: &str) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
+/// Everything that a service may have, in the order in which it is to be added.
+const FULL: &str = "\
+--set 1000 100 200
+-A -f 9 -s sh -b flag-1,flag-3
+-A -t 192.0.2.10:80 -s rr -p 300 --service-timeouts 7200,0,0 --gone-server reschedule --no-destination rst --leave-quiesced --mss-clamp 1400
+-a -t 192.0.2.10:80 -r 10.77.0.12:80 -g -w 3 -x 100 -y 50
+-a -t 192.0.2.10:80 -r 10.77.0.11:80 -g -w 3
+-A -t 192.0.2.9:80 -s wlc --mss-clamp route
+";
+
+#[test]
+fn all_that_a_service_has_is_saved_and_rebuilt_quick() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new("full").unwrap();
+    let (host, wire) = (lab.host("director").unwrap(), lab.segment("wire").unwrap());
+    lab.connect(&host, &wire, "eth0", &["192.0.2.1/24"]).unwrap();
+    let config = "mode = \"dispatcher\"\ninterfaces = [\"eth0\"]\n";
+    let director = Director::start(&lab, &host, config).unwrap();
+    let file = lab.logs().join("rules");
+    std::fs::write(&file, FULL).unwrap();
+    let restore = format!("ipvsadm -R < {}", file.display());
+    assert_eq!(shell(&host, &director, &restore).unwrap(), "");
+    assert_eq!(director.ipvsadm(&["-S", "--full"]).unwrap(), FULL);
+    let before = director.services().unwrap();
+    let again = format!(
+        "ipvsadm -S --full > {0} && ipvsadm -C && ipvsadm -R < {0}",
+        file.with_extension("again").display()
+    );
+    assert_eq!(shell(&host, &director, &again).unwrap(), "");
+    assert_eq!(director.services().unwrap(), before);
+    director.stop().unwrap();
+}
+
 #[test]
 fn save_and_restore_scripts_work_unchanged_quick() {
     if !possible() {

@@ -4,7 +4,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use director::control::api::{Forwarding, Protocol, Timeouts, TunnelChecksum};
+use director::control::api::{Extras, Forwarding, Protocol, Timeouts, TunnelChecksum};
+use director::control::filter::ConnectionFilter;
 
 use crate::address::HostPort;
 use crate::failure::Failure;
@@ -72,6 +73,15 @@ pub struct Draft {
     /// Checksum of a tunnel.
     pub tunnel_checksum: TunnelChecksum,
 
+    /// What the kernel's IPVS does not do.
+    pub extras: Option<Extras>,
+    /// Which connections to list.
+    pub filter: ConnectionFilter,
+    /// Whether a restore is all or nothing.
+    pub atomic: bool,
+    /// Whether everything is saved.
+    pub full: bool,
+
     /// What `--set` sets.
     pub timeouts: Timeouts,
     /// Whether sync is to run, or stop, as a backup rather than as a master.
@@ -107,6 +117,10 @@ impl Draft {
             tunnel: TunnelType::Ipip,
             tunnel_port: 0,
             tunnel_checksum: TunnelChecksum::Nocsum,
+            extras: None,
+            filter: ConnectionFilter::default(),
+            atomic: false,
+            full: false,
             timeouts: Timeouts { tcp: 0, tcp_fin: 0, udp: 0 },
             sync_backup: false,
         }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use director::control::api::{
     Forwarding, Persistence, ServerSpec, ServiceKey, ServiceSpec, Timeouts, Tunnel,
 };
+use director::control::filter::ConnectionFilter;
 use director::control::operations::Command;
 
 use crate::draft::Draft;
@@ -36,9 +37,14 @@ pub enum Order {
     Save {
         /// Numbers instead of names.
         numeric: bool,
+        /// Everything, so that the same can be rebuilt.
+        full: bool,
     },
     /// Commands from standard input.
-    Restore,
+    Restore {
+        /// All or nothing.
+        atomic: bool,
+    },
     /// To start a sync daemon.
     StartDaemon,
     /// To stop a sync daemon.
@@ -50,14 +56,14 @@ pub enum Order {
 }
 
 /// What to list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// All services.
     Table,
     /// One service.
     Service(ServiceKey),
-    /// Connections.
-    Connections,
+    /// These connections.
+    Connections(ConnectionFilter),
     /// Timeouts.
     Timeouts,
     /// Sync daemons.
@@ -132,9 +138,11 @@ fn finish(draft: &Draft) -> Result<Order, Failure> {
         Action::Set => Command::SetTimeouts { timeouts: draft.timeouts },
         Action::List => return list(draft),
         Action::Save => {
-            return Ok(Order::Save { numeric: draft.format.numeric });
+            // A name that is saved may be another's when it is restored.
+            let numeric = draft.format.numeric || draft.full;
+            return Ok(Order::Save { numeric, full: draft.full });
         }
-        Action::Restore => return Ok(Order::Restore),
+        Action::Restore => return Ok(Order::Restore { atomic: draft.atomic }),
         Action::StartDaemon => return Ok(Order::StartDaemon),
         Action::StopDaemon => return Ok(Order::StopDaemon),
     };
@@ -183,8 +191,8 @@ fn service(draft: &Draft) -> Result<ServiceSpec, Failure> {
         flags: draft.flag_bits,
         persistence,
         one_packet: draft.one_packet,
-        // Not this tool's to set: what there is stays.
-        extras: None,
+        // What is not spoken of stays.
+        extras: draft.extras,
     })
 }
 
@@ -237,8 +245,12 @@ fn list(draft: &Draft) -> Result<Order, Failure> {
     if no_table && columns || setting && given.has(Opt::PersistentConn) {
         return Err(Failure::usage("options conflicts in the list command"));
     }
+    if !draft.filter.is_empty() && !given.has(Opt::Connection) {
+        let message = "'client', 'service', 'server' and 'state' go with -c only";
+        return Err(Failure::usage(message));
+    }
     let what = if given.has(Opt::Connection) {
-        What::Connections
+        What::Connections(draft.filter.clone())
     } else if given.has(Opt::Timeout) {
         What::Timeouts
     } else if given.has(Opt::Daemon) {

@@ -1,4 +1,4 @@
-//! The developer's commands behind `cargo xtask`: demo, test, parity, bench.
+//! The developer's commands behind `cargo xtask`: demo, test, parity, pages, bench.
 //!
 //! Knows cargo, packages and privileges. Must not know the product: what the demo shows and the
 //! tests try is in `integration/`.
@@ -62,6 +62,14 @@ enum Task {
         #[arg(long, short)]
         quiet: bool,
     },
+    /// Write the manual page of ipvsadm and its completions for bash, zsh and fish
+    ///
+    /// Made of the same table of flags as the command itself; prints the files' names.
+    Pages {
+        /// The folder to write to
+        #[arg(default_value = "target/pages")]
+        folder: std::path::PathBuf,
+    },
     /// Measure nanoseconds per packet of the pipeline
     Bench {
         /// Print an array of {name, value, unit, floor, ratio}
@@ -75,6 +83,7 @@ fn main() -> ExitCode {
         Task::Demo { arguments } => demo(&arguments),
         Task::Test { suites, quick } => suites::run(&suites, quick),
         Task::Parity { scenarios, list, quiet } => parity(&scenarios, list, quiet),
+        Task::Pages { folder } => pages(&folder),
         Task::Bench { json } => bench(json),
     };
     match outcome {
@@ -106,6 +115,14 @@ fn parity(scenarios: &[String], list: bool, quiet: bool) -> Result<bool> {
         command.arg("--quiet");
     }
     Ok(command.args(scenarios).status()?.success())
+}
+
+fn pages(folder: &std::path::Path) -> Result<bool> {
+    let folder = std::path::absolute(folder)?;
+    let run = ["run", "--quiet", "--release", "--locked", "--package", "ipvsadm"];
+    let mut command = cargo::cargo(&run);
+    command.args(["--bin", "ipvsadm-pages", "--"]).arg(folder);
+    Ok(command.status()?.success())
 }
 
 fn bench(json: bool) -> Result<bool> {

@@ -178,6 +178,8 @@ pub const SORT: Flag = Flag {
 
 #[cfg(test)]
 mod tests {
+    use director::control::filter::ConnectionFilter;
+
     use crate::layout::Format;
     use crate::order::testing::{complaint, order};
     use crate::order::{Order, What};
@@ -200,6 +202,7 @@ mod tests {
             ("-L --rate -X", Format { rate: true, exact: true, ..plain }),
             ("-L --thresholds", Format { thresholds: true, ..plain }),
             ("-L --persistent-conn", Format { persistent: true, ..plain }),
+            ("-L --json", Format { json: true, ..plain }),
             ("-L --tun-info --nosort", Format { tunnel: true, unsorted: true, ..plain }),
         ] {
             assert_eq!(listing(line), (What::Table, format), "{line}");
@@ -208,11 +211,12 @@ mod tests {
 
     #[test]
     fn what_to_list_is_said_by_at_most_one_flag() {
-        assert_eq!(listing("-L -c").0, What::Connections);
+        let all = What::Connections(ConnectionFilter::default());
+        assert_eq!(listing("-L -c").0, all);
         assert_eq!(listing("-L --timeout").0, What::Timeouts);
         assert_eq!(listing("-L --daemon --syncid 3").0, What::Daemons);
         assert!(matches!(listing("-L -t 10.0.0.1:80").0, What::Service(_)));
-        assert_eq!(listing("-L -c --persistent-conn").0, What::Connections);
+        assert_eq!(listing("-L -c --persistent-conn").0, all);
         let conflict = ("options conflicts in the list command".to_owned(), 2);
         for line in [
             "-L -c --stats",

@@ -8,6 +8,7 @@ use crate::legality::{Action, Opt};
 
 pub mod commands;
 pub mod daemon;
+pub mod extensions;
 pub mod listing;
 pub mod server;
 pub mod service;
@@ -86,6 +87,7 @@ pub const GROUPS: &[Group] = &[
     Group { title: "Options of a tunnel (-i)", flags: tunnel::ALL },
     Group { title: "Options of a listing", flags: listing::ALL },
     Group { title: "Options of the sync daemon", flags: daemon::ALL },
+    Group { title: "Options that ipvsadm does not have", flags: extensions::ALL },
 ];
 
 /// Every flag.

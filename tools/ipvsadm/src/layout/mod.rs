@@ -31,6 +31,8 @@ pub struct Format {
     pub persistent: bool,
     /// Kinds of tunnel.
     pub tunnel: bool,
+    /// JSON.
+    pub json: bool,
     /// The director's order rather than by address.
     pub unsorted: bool,
 }

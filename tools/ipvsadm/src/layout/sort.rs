@@ -6,13 +6,16 @@
 use std::cmp::Ordering;
 use std::net::IpAddr;
 
-use director::control::api::{Protocol, ServerView, ServiceKey, ServiceView};
+use director::control::api::{Protocol, ServerView, ServiceKey};
 
 use super::protocol_of;
 
-/// Sorts services: by mark, family, protocol, address, port.
-pub fn services(services: &mut [&ServiceView]) {
-    merge_sort(services, &|left, right| compare_services(&left.spec.key, &right.spec.key));
+/// Sorts what belongs to services: by their mark, family, protocol, address, port.
+pub fn by_service<T>(items: Vec<(ServiceKey, T)>) -> Vec<(ServiceKey, T)> {
+    let mut places: Vec<usize> = (0..items.len()).collect();
+    merge_sort(&mut places, &|left, right| compare_services(&items[*left].0, &items[*right].0));
+    let mut items: Vec<Option<(ServiceKey, T)>> = items.into_iter().map(Some).collect();
+    places.into_iter().filter_map(|place| items[place].take()).collect()
 }
 
 /// Sorts servers: by address, whatever its family, and port.

@@ -7,12 +7,37 @@ use director::control::api::{
 };
 
 use super::Format;
-use super::table::table;
+use super::{rules, sort, table as layout_of_table};
 use crate::names::Names;
 
 mod counters;
 mod lists;
 mod tables;
+
+/// The table as the command prints it.
+fn table(
+    services: &[ServiceView],
+    table_size: Option<u32>,
+    format: &Format,
+    names: &Names,
+) -> String {
+    let mut rows: Vec<(ServiceKey, String)> = services
+        .iter()
+        .map(|service| (service.spec.key, layout_of_table::service(service, format, names)))
+        .collect();
+    if !format.unsorted {
+        rows = sort::by_service(rows);
+    }
+    let rows: String = rows.into_iter().map(|(_, text)| text).collect();
+    layout_of_table::head(table_size, format) + &rows
+}
+
+/// The saved rules as the command prints them.
+fn saved(services: &[ServiceView]) -> String {
+    let names = Names::default();
+    let blocks = services.iter().map(|service| (service.spec.key, rules::service(service, &names)));
+    sort::by_service(blocks.collect()).into_iter().map(|(_, text)| text).collect()
+}
 
 fn lines(text: &str) -> String {
     text.split('|')

@@ -6,14 +6,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use director::control::api::{
-    ConnectionView, Protocol, Refusal, RefusalKind, ServerView, ServiceKey, ServiceView, Stats,
-    Status, Timeouts,
+    BatchOutcome, CommandRefusal, ConnectionView, OnRefusal, Protocol, Refusal, RefusalKind,
+    ServerView, ServiceKey, ServiceView, Stats, Status, Timeouts,
 };
 use director::control::operations::{Command, Operations};
 use director::control::{server, socket};
 
 struct Table {
     services: Mutex<Vec<ServiceView>>,
+    /// How many commands each batch had.
+    batches: Mutex<Vec<usize>>,
     timeouts: Mutex<Timeouts>,
 }
 
@@ -39,6 +41,22 @@ fn place(service: &ServiceView, address: SocketAddr) -> Result<usize, Refusal> {
 }
 
 impl Operations for Table {
+    fn batch(&self, commands: Vec<Command>, on_refusal: OnRefusal) -> BatchOutcome {
+        self.batches.lock().unwrap().push(commands.len());
+        let before = self.services();
+        let mut outcome = BatchOutcome::default();
+        for (index, command) in commands.into_iter().enumerate() {
+            match self.apply(command) {
+                Ok(()) => outcome.applied += 1,
+                Err(refusal) => outcome.refused.push(CommandRefusal { refusal, index }),
+            }
+        }
+        if on_refusal == OnRefusal::Undo && !outcome.refused.is_empty() {
+            *self.services.lock().unwrap() = before;
+        }
+        outcome
+    }
+
     fn apply(&self, command: Command) -> Result<(), Refusal> {
         let mut services = self.services.lock().unwrap();
         match command {
@@ -52,7 +70,7 @@ impl Operations for Table {
                 let stats = Stats::default();
                 let service =
                     ServiceView { spec: service, declared: false, stats, servers: vec![] };
-                services.insert(0, service);
+                services.push(service);
             }
             Command::EditService { service } => {
                 let found = find(&mut services, &service.key)?;
@@ -152,6 +170,7 @@ impl Operations for Table {
 /// The table on a socket, in a directory of its own.
 pub(crate) struct Served {
     pub(crate) path: PathBuf,
+    table: Arc<Table>,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
     _directory: tempfile::TempDir,
@@ -160,7 +179,9 @@ pub(crate) struct Served {
 impl Served {
     pub(crate) fn new() -> Served {
         let timeouts = Mutex::new(Timeouts { tcp: 900, tcp_fin: 120, udp: 300 });
-        let table = Arc::new(Table { services: Mutex::default(), timeouts });
+        let table =
+            Arc::new(Table { services: Mutex::default(), batches: Mutex::default(), timeouts });
+        let operations = Arc::clone(&table);
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("control.sock");
         let (stop, stopped) = tokio::sync::oneshot::channel();
@@ -178,7 +199,20 @@ impl Served {
             });
         });
         is_ready.recv().unwrap();
-        Served { path, stop: Some(stop), thread: Some(thread), _directory: directory }
+        Served {
+            path,
+            table: operations,
+            stop: Some(stop),
+            thread: Some(thread),
+            _directory: directory,
+        }
+    }
+}
+
+impl Served {
+    /// How many commands each batch had so far.
+    pub(crate) fn batches(&self) -> Vec<usize> {
+        self.table.batches.lock().unwrap().clone()
     }
 }
 
