@@ -10,7 +10,7 @@ use crate::parity::Stage;
 /// to wait for.
 const SIDE_BY_SIDE: usize = 2;
 
-/// Carries out `sections`, each on an empty table, in [`SIDE_BY_SIDE`] labs.
+/// Carries out `sections`, each on an empty table, in a few labs at a time.
 ///
 /// # Errors
 /// When a lab cannot be built, or a side does not come to its end; differences are in the report.

@@ -1,4 +1,4 @@
-//! Carries out what was asked for: the only place, with [`crate::listing`], that speaks with the
+//! Carries out what was asked for: the only place, with `listing`, that speaks with the
 //! director. It knows no flag and no layout, only which goes with which.
 
 use std::io::{self, Write};

@@ -10,6 +10,7 @@ pub mod commands;
 pub mod daemon;
 pub mod extensions;
 pub mod listing;
+pub mod scheduling;
 pub mod server;
 pub mod service;
 pub mod tunnel;

@@ -69,7 +69,7 @@ fn choices(flag: &Flag) -> Vec<&'static str> {
 
 fn schedulers() -> Vec<&'static str> {
     // In the words of the flag itself, which says them all.
-    let about = crate::flags::service::SCHEDULER.about;
+    let about = crate::flags::scheduling::SCHEDULER.about;
     let list = about.split([':', ';']).nth(1).unwrap_or_default();
     list.split([',', ' ']).filter(|word| !word.is_empty() && *word != "or").collect()
 }
