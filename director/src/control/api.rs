@@ -63,9 +63,48 @@ pub enum Forwarding {
     Tunnel,
     /// Direct routing.
     Direct,
-    /// The director's own stack: never asked for, but what becomes of a method when the address is
-    /// the director's.
-    Local,
+    /// The director's own stack: what becomes of a method when the address is the director's. It is
+    /// neither asked for nor shown: a server is shown with what was asked for, and as `local`.
+    #[serde(skip)]
+    Local(Asked),
+}
+
+/// The method that was asked for where the director's own stack serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Asked {
+    /// Network address translation.
+    Nat,
+    /// Tunnel.
+    Tunnel,
+    /// Direct routing.
+    Direct,
+}
+
+impl Forwarding {
+    /// The same where the address is the director's own.
+    pub fn at_home(self) -> Forwarding {
+        Forwarding::Local(match self {
+            Forwarding::Nat => Asked::Nat,
+            Forwarding::Tunnel => Asked::Tunnel,
+            Forwarding::Direct => Asked::Direct,
+            Forwarding::Local(asked) => asked,
+        })
+    }
+
+    /// What was asked for.
+    pub fn asked(self) -> Forwarding {
+        match self {
+            Forwarding::Local(Asked::Nat) => Forwarding::Nat,
+            Forwarding::Local(Asked::Tunnel) => Forwarding::Tunnel,
+            Forwarding::Local(Asked::Direct) => Forwarding::Direct,
+            other => other,
+        }
+    }
+
+    /// Whether the director's own stack serves.
+    pub fn is_local(self) -> bool {
+        matches!(self, Forwarding::Local(_))
+    }
 }
 
 /// Tunnel type of a server with [`Forwarding::Tunnel`].

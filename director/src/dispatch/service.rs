@@ -23,10 +23,8 @@ use crate::fwmark::Classifier;
 pub struct Member {
     /// The server.
     pub server: Arc<RealServer>,
-    /// As it was asked for, but for the method of a server that is the director itself: `local`.
+    /// As it was asked for, forwarding method included.
     pub spec: ServerSpec,
-    /// The forwarding method that was asked for.
-    pub asked: Forwarding,
 }
 
 /// Scheduler and servers of a service: they change together, under one lock that only a new
@@ -73,12 +71,11 @@ impl Choice {
     }
 
     /// Replaces what was asked for of the server at `index`; its address stays.
-    pub fn edit(&mut self, index: usize, spec: ServerSpec, asked: Forwarding) {
+    pub fn edit(&mut self, index: usize, spec: ServerSpec) {
         let load = &self.members[index].server.load;
         load.set_weight(spec.weight);
         load.set_thresholds(spec.upper_threshold, spec.lower_threshold);
         self.members[index].spec = spec;
-        self.members[index].asked = asked;
         // As above: the list has not grown.
         let _ = self.scheduler.changed(&self.loads, Change::Edited { index });
     }

@@ -9,7 +9,7 @@ use schedulers::{Flags, Options, Scheduler, Server, ServerId};
 
 use super::check::{self, refuse};
 use super::{State, Table};
-use crate::control::api::{Forwarding, Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec};
+use crate::control::api::{Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec};
 use crate::control::operations::Command;
 use crate::dispatch::service::{Member, RealServer, Service};
 use crate::dispatch::transmitter::Transmitter;
@@ -105,17 +105,13 @@ impl Table {
         Ok(())
     }
 
-    /// The server with the method that it really gets, and the one that was asked for: one of our
-    /// own addresses is served by our own stack.
-    fn settle(&self, mut spec: ServerSpec) -> (ServerSpec, Forwarding) {
-        if spec.forwarding == Forwarding::Local {
-            spec.forwarding = Forwarding::Direct;
-        }
-        let asked = spec.forwarding;
-        if (self.is_local)(spec.address.ip()) {
-            spec.forwarding = Forwarding::Local;
-        }
-        (spec, asked)
+    /// The method a server really gets: one of our own addresses is served by our own stack.
+    fn settle(&self, mut spec: ServerSpec) -> ServerSpec {
+        spec.forwarding = match (self.is_local)(spec.address.ip()) {
+            true => spec.forwarding.at_home(),
+            false => spec.forwarding.asked(),
+        };
+        spec
     }
 
     fn add_server(
@@ -131,7 +127,7 @@ impl Table {
             return Err(refuse(RefusalKind::ServerExists, "the server exists already"));
         }
         check::server_address(spec.address.ip())?;
-        let (spec, asked) = self.settle(spec);
+        let spec = self.settle(spec);
         let address = spec.address;
         let revived = state.trash.find(key, address);
         let server = match revived {
@@ -144,7 +140,7 @@ impl Table {
         };
         server.load.set_weight(spec.weight);
         server.load.set_thresholds(spec.upper_threshold, spec.lower_threshold);
-        choice.add(Member { server: server.clone(), spec, asked }).map_err(too_many)?;
+        choice.add(Member { server: server.clone(), spec }).map_err(too_many)?;
         // The service itself may have been removed as well, and be another one now.
         if revived.is_some_and(|removed| !Arc::ptr_eq(&removed.service, &service)) {
             server.traffic.zero();
@@ -165,12 +161,12 @@ impl Table {
         check::server(key, &spec)?;
         let mut choice = service.choice();
         let index = choice.position(spec.address).ok_or_else(no_such_server)?;
-        let (spec, asked) = self.settle(spec);
+        let spec = self.settle(spec);
         let member = &choice.members()[index];
         if Transmitter::from(&member.spec) != Transmitter::from(&spec) {
             state.trash.note_former(*key, member);
         }
-        choice.edit(index, spec, asked);
+        choice.edit(index, spec);
         Ok(())
     }
 }

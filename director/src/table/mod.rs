@@ -27,7 +27,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::Notify;
 
 use crate::config::DeclaredService;
-use crate::control::api::{Forwarding, ServiceKey};
+use crate::control::api::ServiceKey;
 use crate::dispatch::Shared;
 use crate::dispatch::service::{Service, Services};
 use crate::dispatch::settings::Setting;
@@ -121,10 +121,8 @@ impl Table {
             .iter()
             .flat_map(|service| {
                 let choice = service.choice();
-                let remote = choice
-                    .members()
-                    .iter()
-                    .filter(|member| member.spec.forwarding != Forwarding::Local);
+                let remote =
+                    choice.members().iter().filter(|member| !member.spec.forwarding.is_local());
                 remote.map(|member| member.spec.address.ip()).collect::<Vec<_>>()
             })
             .collect();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Table;
 use crate::control::api::{
-    ConnectionView, EngineData, Forwarding, Protocol, ServerSpec, ServerView, ServiceView,
+    ConnectionView, EngineData, Protocol, ServerSpec, ServerView, ServiceView,
 };
 use crate::dispatch::connection::Connection;
 use crate::dispatch::sip;
@@ -22,8 +22,8 @@ impl Table {
                 .members()
                 .iter()
                 .map(|member| ServerView {
-                    spec: ServerSpec { forwarding: member.asked, ..member.spec.clone() },
-                    local: member.spec.forwarding == Forwarding::Local,
+                    spec: shown(&member.spec),
+                    local: member.spec.forwarding.is_local(),
                     active: member.server.load.active(),
                     inactive: member.server.load.inactive(),
                     persistent: member.server.templates(),
@@ -45,6 +45,11 @@ impl Table {
                 .collect(),
         )
     }
+}
+
+/// A server with the method that was asked for.
+fn shown(spec: &ServerSpec) -> ServerSpec {
+    ServerSpec { forwarding: spec.forwarding.asked(), ..spec.clone() }
 }
 
 fn connection_view(connection: &Connection, now: Duration) -> ConnectionView {

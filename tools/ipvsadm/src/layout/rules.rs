@@ -120,7 +120,7 @@ fn service_options(spec: &ServiceSpec) -> String {
 
 fn server_options(spec: &ServerSpec) -> String {
     let method = match spec.forwarding {
-        Forwarding::Direct | Forwarding::Local => "-g",
+        Forwarding::Direct | Forwarding::Local(_) => "-g",
         Forwarding::Nat => "-m",
         Forwarding::Tunnel => "-i",
     };

@@ -165,7 +165,7 @@ pub fn mask(prefix: u8, ipv6: bool) -> Option<String> {
 fn forwarding_name(forwarding: Forwarding) -> &'static str {
     match forwarding {
         Forwarding::Nat => "Masq",
-        Forwarding::Local => "Local",
+        Forwarding::Local(_) => "Local",
         Forwarding::Tunnel => "Tunnel",
         Forwarding::Direct => "Route",
     }

@@ -105,7 +105,7 @@ fn example() -> Vec<ServiceView> {
     sip.spec.flags = 0x10;
     sip.spec.persistence =
         Some(Persistence { timeout: 360, prefix: 32, engine: Some("sip".to_owned()) });
-    sip.servers = vec![server("127.0.0.1:5060", Forwarding::Local, 1, 0, 0)];
+    sip.servers = vec![server("127.0.0.1:5060", Forwarding::Direct.at_home(), 1, 0, 0)];
     let sctp = service(Protocol::Sctp, "10.0.0.5:2905", "rr");
     let mut six = service(Protocol::Tcp, "[2001:db8::1]:80", "wrr");
     six.spec.persistence = persistent(50, 64);

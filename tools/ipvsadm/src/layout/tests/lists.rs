@@ -100,7 +100,7 @@ fn saved_rules_are_as_in_the_reference_and_read_back_as_what_they_were() {
         } else {
             let mut spec = server(line);
             if line.contains("127.0.0.1") {
-                spec.forwarding = Forwarding::Local;
+                spec.forwarding = Forwarding::Direct.at_home();
             }
             assert!(all.contains(&&spec), "{line}");
         }
