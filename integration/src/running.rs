@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use director::control::api::{ServiceView, Status};
 use director::control::client::Client;
 use nix::sys::signal::Signal;
@@ -132,12 +132,17 @@ impl Director {
     /// Ends it with SIGTERM.
     ///
     /// # Errors
-    /// When it does not end cleanly; the error shows its log.
+    /// When it does not end cleanly, or has lost frames of its packet memory; the error shows its log.
     pub fn stop(self) -> Result<()> {
         let status = self.process.stop()?;
         if !status.success() {
             bail!("the director ended with {status}:\n{}", self.process.log());
         }
+        let log = self.process.log();
+        ensure!(
+            !log.contains("frames of packet memory are lost"),
+            "the director lost frames:\n{log}"
+        );
         Ok(())
     }
 }

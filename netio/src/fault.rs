@@ -108,6 +108,10 @@ impl<P: Port> Port for FaultInjector<P> {
     fn held(&self) -> usize {
         self.inner.held() + self.received.len()
     }
+
+    fn is_lively(&self) -> bool {
+        self.inner.is_lively()
+    }
 }
 
 /// SplitMix64 (Steele, Lea and Flood, 2014): small, seeded, and the same on every machine.

@@ -13,6 +13,9 @@ use std::path::PathBuf;
 /// `ETHTOOL_GCHANNELS` of linux/ethtool.h.
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
 
+/// `ETHTOOL_GDRVINFO`, likewise.
+const ETHTOOL_GDRVINFO: u32 = 0x03;
+
 /// Why an interface could not be asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -160,6 +163,38 @@ pub fn queues(name: &str) -> Result<Queues, InterfaceError> {
             if source.raw_os_error() == Some(libc::EOPNOTSUPP) =>
         {
             Ok(queues_in_sysfs(name))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Where the card sits, as its driver names it ("0000:03:00.0"); `None` when it says nothing (veth).
+///
+/// # Errors
+/// When there is no such interface.
+pub fn bus(name: &str) -> Result<Option<String>, InterfaceError> {
+    /// `struct ethtool_drvinfo`.
+    #[repr(C)]
+    struct Driver {
+        cmd: u32,
+        before: [[u8; 32]; 3],
+        bus: [u8; 32],
+        behind: [u8; 64],
+    }
+    let mut driver =
+        Driver { cmd: ETHTOOL_GDRVINFO, before: [[0; 32]; 3], bus: [0; 32], behind: [0; 64] };
+    let mut request = request(name)?;
+    request.ifr_ifru.ifru_data = (&raw mut driver).cast();
+    match ask(name, "driver", libc::SIOCETHTOOL, request) {
+        Ok(_) => {
+            let bus = driver.bus.split(|&byte| byte == 0).next().unwrap_or_default();
+            let bus = String::from_utf8_lossy(bus).into_owned();
+            Ok((!bus.is_empty()).then_some(bus))
+        }
+        Err(InterfaceError::System { source, .. })
+            if source.raw_os_error() == Some(libc::EOPNOTSUPP) =>
+        {
+            Ok(None)
         }
         Err(error) => Err(error),
     }

@@ -4,6 +4,7 @@
 //! pointers. Who may touch which bytes when is decided by its users; that is why it never makes a
 //! reference itself.
 
+use std::fmt;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
@@ -11,11 +12,34 @@ use std::ptr::{self, NonNull};
 /// What the kernel calls a huge page on every architecture that matters here.
 const HUGE_PAGE: usize = 2 << 20;
 
+/// What pages a pool's memory is made of. The larger they are, the fewer of them the processor has
+/// to keep in mind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// Huge ones, which the machine had in reserve (`vm.nr_hugepages`).
+    Huge,
+    /// Ordinary ones, which the kernel may merge into huge ones if it finds the time.
+    Mergeable,
+    /// Ordinary ones.
+    Ordinary,
+}
+
+impl fmt::Display for Pages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Pages::Huge => "huge pages",
+            Pages::Mergeable => "ordinary pages, merged if the kernel can",
+            Pages::Ordinary => "ordinary pages",
+        })
+    }
+}
+
 /// A mapped region, unmapped when dropped.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     base: NonNull<u8>,
     len: usize,
+    pages: Pages,
 }
 
 // SAFETY: a mapping is only an address and a length; all its methods take `&self` and give out raw
@@ -35,14 +59,18 @@ impl Mapping {
         if len >= HUGE_PAGE {
             let whole = len.next_multiple_of(HUGE_PAGE);
             let huge = flags | libc::MAP_HUGETLB | libc::MAP_HUGE_2MB;
+            // What is reserved is set aside with the call: touching it cannot fail later.
             if let Ok(mapping) = Mapping::map(whole, huge, -1, 0) {
-                return Ok(mapping);
+                return Ok(mapping.of_pages(Pages::Huge));
             }
         }
         let mapping = Mapping::map(len, flags, -1, 0)?;
         if len >= HUGE_PAGE {
+            let start = mapping.base.as_ptr().cast();
             // SAFETY: the range is the mapping just made. Advice only; a refusal costs speed.
-            unsafe { libc::madvise(mapping.base.as_ptr().cast(), len, libc::MADV_HUGEPAGE) };
+            if unsafe { libc::madvise(start, len, libc::MADV_HUGEPAGE) } == 0 {
+                return Ok(mapping.of_pages(Pages::Mergeable));
+            }
         }
         Ok(mapping)
     }
@@ -64,7 +92,17 @@ impl Mapping {
             return Err(io::Error::last_os_error());
         }
         let base = NonNull::new(base.cast()).ok_or_else(io::Error::last_os_error)?;
-        Ok(Mapping { base, len })
+        Ok(Mapping { base, len, pages: Pages::Ordinary })
+    }
+
+    fn of_pages(mut self, pages: Pages) -> Mapping {
+        self.pages = pages;
+        self
+    }
+
+    /// What it is made of.
+    pub(crate) fn pages(&self) -> Pages {
+        self.pages
     }
 
     /// Where the `len` bytes from `offset` are.
@@ -105,6 +143,21 @@ mod tests {
             last.write(7);
             assert_eq!(last.read(), 7);
         }
+    }
+
+    #[test]
+    fn what_it_says_of_its_pages_is_what_the_kernel_gave() {
+        let mapping = Mapping::anonymous(2 * HUGE_PAGE).unwrap();
+        let start = format!("{:x}-", mapping.at(0, 1).as_ptr() as usize);
+        let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        // The kernel may have joined it with a neighbour of its kind.
+        let mine = smaps.lines().skip_while(|line| !line.starts_with(&start));
+        let line = |name: &str| mine.clone().find(|line| line.starts_with(name)).map(str::to_owned);
+        let Some(size) = line("KernelPageSize:") else { return };
+        let is_huge = size.contains("2048 kB");
+        assert_eq!(mapping.pages() == Pages::Huge, is_huge, "{size}");
+        let is_wished = line("VmFlags:").is_some_and(|flags| flags.contains(" hg"));
+        assert_eq!(mapping.pages() == Pages::Mergeable, is_wished && !is_huge);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::mapping::Mapping;
+use crate::mapping::{Mapping, Pages};
 use crate::xsk::Sharers;
 
 /// Bytes kept free before a frame that the pool hands out, and that XDP leaves before a frame it
@@ -214,6 +214,11 @@ impl Pool {
     /// Chunks not handed out.
     pub fn available(&self) -> usize {
         self.free.len()
+    }
+
+    /// What its memory is made of.
+    pub fn pages(&self) -> Pages {
+        self.area.pages()
     }
 
     /// Bytes in a chunk.

@@ -68,6 +68,12 @@ pub trait Port: Send {
 
     /// Chunks of the pool that this port holds in its rings at the moment.
     fn held(&self) -> usize;
+
+    /// Whether there is so much going on that the worker had better look again at once than sleep
+    /// until [`readiness`](Port::readiness) says that there is a packet.
+    fn is_lively(&self) -> bool {
+        false
+    }
 }
 
 /// A boxed port, for whoever decides at run time which kind it is (and for wrappers around such).
@@ -107,5 +113,9 @@ impl<P: Port + ?Sized> Port for Box<P> {
 
     fn held(&self) -> usize {
         (**self).held()
+    }
+
+    fn is_lively(&self) -> bool {
+        (**self).is_lively()
     }
 }

@@ -101,6 +101,10 @@ impl<P: Port> Port for Trace<P> {
     fn held(&self) -> usize {
         self.inner.held()
     }
+
+    fn is_lively(&self) -> bool {
+        self.inner.is_lively()
+    }
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod board;
+mod least;
 mod locality;
 mod registry;
 mod remembered;
@@ -22,9 +24,10 @@ mod server;
 mod slots;
 #[cfg(test)]
 mod testing;
+mod watched;
 mod weight;
 
-pub use registry::{Entry, REGISTRY, create, find};
+pub use registry::{Entry, REGISTRY, create, find, most_servers};
 pub use server::{Server, ServerId};
 
 use std::net::IpAddr;

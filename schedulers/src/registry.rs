@@ -57,6 +57,16 @@ schedulers! {
     lblcr,
 }
 
+/// The most servers that the scheduler called `name` can hold; `None` = any number.
+///
+/// ```
+/// assert_eq!(schedulers::most_servers("mh"), Some(4093));
+/// assert_eq!(schedulers::most_servers("rr"), None);
+/// ```
+pub fn most_servers(name: &str) -> Option<usize> {
+    (name == mh::ENTRY.name).then_some(mh::MOST_SERVERS)
+}
+
 /// The entry called `name`.
 ///
 /// ```

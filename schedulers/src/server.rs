@@ -1,10 +1,17 @@
 //! A real server as schedulers see it: weight, thresholds and how many connections it carries.
 //!
-//! Knows the rule of the overload flag. Must not know services, lists or other servers.
+//! Knows the rule of the overload flag, and whom to tell of a change. Must not know services, lists
+//! or other servers.
 
+use crate::board::Board;
+use arc_swap::ArcSwapOption;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
+
+/// The slot of a server that nobody watches.
+const UNWATCHED: u32 = u32::MAX;
 
 /// Names one server for the life of the process; never reused for another.
 ///
@@ -45,6 +52,10 @@ pub struct Server {
     /// is never seen half changed.
     connections: AtomicU64,
     overloaded: AtomicBool,
+    /// Its bit on `board`, or [`UNWATCHED`].
+    slot: AtomicU32,
+    /// Where changes are noted for a scheduler that does not want to look at every server each time.
+    board: ArcSwapOption<Board>,
 }
 
 impl Server {
@@ -59,6 +70,8 @@ impl Server {
             thresholds: AtomicU64::new(0),
             connections: AtomicU64::new(0),
             overloaded: AtomicBool::new(false),
+            slot: AtomicU32::new(UNWATCHED),
+            board: ArcSwapOption::empty(),
         }
     }
 
@@ -79,7 +92,7 @@ impl Server {
 
     /// The weight, 0..=2147483647; 0 = quiesced.
     pub fn weight(&self) -> i32 {
-        self.weight.load(Relaxed)
+        self.weight.load(SeqCst)
     }
 
     /// The last weight that was not 0 (0 if there never was one). Maglev keeps slots by it.
@@ -89,10 +102,11 @@ impl Server {
 
     /// Sets the weight; 0 = quiesced.
     pub fn set_weight(&self, weight: i32) {
-        self.weight.store(weight, Relaxed);
+        self.weight.store(weight, SeqCst);
         if weight != 0 {
             self.last_weight.store(weight, Relaxed);
         }
+        self.note_change();
     }
 
     /// Sets the connection thresholds; `upper` 0 = no limit, `lower` 0 = three quarters of `upper`.
@@ -104,6 +118,7 @@ impl Server {
         if upper == 0 || upper > before {
             self.overloaded.store(false, SeqCst);
         }
+        self.note_change();
     }
 
     /// Upper connection threshold; 0 = none.
@@ -162,6 +177,7 @@ impl Server {
     pub fn connection_opened(&self) {
         self.count(|active, inactive| (active, inactive.saturating_add(1)));
         self.review_overload();
+        self.note_change();
     }
 
     /// A connection has changed between active and inactive.
@@ -173,6 +189,7 @@ impl Server {
                 (active.saturating_sub(1), inactive.saturating_add(1))
             }
         });
+        self.note_change();
     }
 
     /// A connection has expired that was active or not.
@@ -185,6 +202,37 @@ impl Server {
             }
         });
         self.review_overload();
+        self.note_change();
+    }
+
+    /// Has changes noted in `slot` of `board` from now on. Who calls this looks at the server
+    /// *afterwards*: a change that is not noted there yet is seen then.
+    pub(crate) fn watch(&self, board: &Arc<Board>, slot: u32) {
+        let same = |known: &Arc<Board>| Arc::ptr_eq(known, board);
+        if !self.board.load().as_ref().is_some_and(same) {
+            // The slot goes first and comes last: whoever reads the new one finds the new board
+            // with it. Whoever has read the old one had made its change before, see above.
+            self.slot.store(UNWATCHED, SeqCst);
+            self.board.store(Some(board.clone()));
+        }
+        self.slot.store(slot, SeqCst);
+    }
+
+    /// Nobody wants to know of changes any more.
+    pub(crate) fn unwatch(&self) {
+        self.slot.store(UNWATCHED, SeqCst);
+        self.board.store(None);
+    }
+
+    /// To be called after each change that schedulers can see.
+    fn note_change(&self) {
+        // A server of a small service gets by with reading a word that it has at hand.
+        let slot = self.slot.load(SeqCst);
+        if slot != UNWATCHED
+            && let Some(board) = &*self.board.load()
+        {
+            board.mark(slot);
+        }
     }
 
     /// Changes both counters as one. They stop at 0 and at the largest number: a connection counted

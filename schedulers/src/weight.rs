@@ -9,7 +9,7 @@ use crate::Server;
 use std::sync::Arc;
 
 /// Whether `load / weight` of the first pair is strictly below that of the second.
-pub(crate) fn is_lighter(first: (u64, i32), second: (u64, i32)) -> bool {
+pub(crate) fn is_lighter(first: Burden, second: Burden) -> bool {
     product(first.0, second.1) < product(second.0, first.1)
 }
 
@@ -17,39 +17,70 @@ fn product(load: u64, weight: i32) -> u128 {
     u128::from(load) * u128::from(weight.max(0).unsigned_abs())
 }
 
+/// A load and the weight that it is divided by.
+pub(crate) type Burden = (u64, i32);
+
+/// What a server has that must not be chosen: 1 / 0, which everything else is lighter than.
+pub(crate) const UNBEARABLE: Burden = (1, 0);
+
+/// By what servers are compared: the lightest [`Burden`] wins, the first in the list of equals.
+pub(crate) type Measure = fn(&Server) -> Burden;
+
 /// The servers of a list with their indices, head first.
 pub(crate) fn each(servers: &[Arc<Server>]) -> impl Iterator<Item = (usize, &Server)> {
     servers.iter().map(Arc::as_ref).enumerate()
 }
 
-/// The eligible candidate of lowest `load / weight`; the earlier one wins a tie.
+/// The candidate with the lightest burden that can be borne; the earlier one wins a tie.
 pub(crate) fn least_loaded<'a>(
     candidates: impl Iterator<Item = (usize, &'a Server)>,
-    load: impl Fn(&Server) -> u64,
+    measure: Measure,
 ) -> Option<usize> {
-    let mut least: Option<(usize, (u64, i32))> = None;
+    let mut least = (None, UNBEARABLE);
     for (index, server) in candidates {
-        // Read once: another worker may change the weight between two looks.
-        let weight = server.weight();
-        if weight <= 0 || server.is_overloaded() {
-            continue;
-        }
-        let burden = (load(server), weight);
-        if least.is_none_or(|(_, lightest)| is_lighter(burden, lightest)) {
-            least = Some((index, burden));
+        let burden = measure(server);
+        if is_lighter(burden, least.1) {
+            least = (Some(index), burden);
         }
     }
-    least.map(|(index, _)| index)
+    least.0
 }
 
-/// The choice of wlc, which lblc and lblcr fall back on: lowest overhead for its weight.
-pub(crate) fn weighted_least_connection(servers: &[Arc<Server>]) -> Option<usize> {
-    least_loaded(each(servers), Server::overhead)
+/// wlc: lowest overhead for its weight. lblc and lblcr fall back on it.
+pub(crate) fn overhead_by_weight(server: &Server) -> Burden {
+    by_weight(server, Server::overhead)
 }
 
-/// The load that sed and nq compare: active connections and the one that is about to come.
-pub(crate) fn expected_delay(server: &Server) -> u64 {
-    u64::from(server.active()) + 1
+/// sed: active connections and the one that is about to come, for its weight.
+pub(crate) fn expected_delay(server: &Server) -> Burden {
+    by_weight(server, |server| u64::from(server.active()) + 1)
+}
+
+/// nq: as sed, but nothing is lighter than a server without active connections.
+pub(crate) fn queue(server: &Server) -> Burden {
+    by_weight(server, |server| match server.active() {
+        0 => 0,
+        active => u64::from(active) + 1,
+    })
+}
+
+/// lc: lowest overhead, whatever the weight.
+pub(crate) fn overhead(server: &Server) -> Burden {
+    if server.is_eligible() { (server.overhead(), 1) } else { UNBEARABLE }
+}
+
+/// fo: the heavier the lighter.
+pub(crate) fn lightness(server: &Server) -> Burden {
+    by_weight(server, |_| 1)
+}
+
+fn by_weight(server: &Server, load: impl Fn(&Server) -> u64) -> Burden {
+    // Read once: another worker may change the weight between two looks.
+    let weight = server.weight();
+    if weight <= 0 || server.is_overloaded() {
+        return UNBEARABLE;
+    }
+    (load(server), weight)
 }
 
 /// Greatest common divisor of the positive ones among `weights`; 0 when there is none.
@@ -86,5 +117,7 @@ mod tests {
         let most = u64::from(u32::MAX) * 258;
         assert!(is_lighter((most - 1, i32::MAX), (most, i32::MAX)));
         assert!(!is_lighter((most, 1), (most, i32::MAX)));
+        assert!(is_lighter((most, 1), UNBEARABLE) && !is_lighter(UNBEARABLE, (most, 1)));
+        assert!(!is_lighter(UNBEARABLE, UNBEARABLE));
     }
 }

@@ -77,6 +77,12 @@ pub struct Config {
     pub io: Io,
     /// `workers`: packet threads; `None` = one per queue, at most one per core.
     pub workers: Option<usize>,
+    /// `cpus`: the cores of the workers, one each in turn; empty = those that serve the interrupts
+    /// of their queues, else one core each.
+    pub cpus: Vec<usize>,
+    /// `busy_poll`: whether workers look at the card itself while there is traffic; `None` = with
+    /// zero-copy.
+    pub busy_poll: Option<bool>,
     /// `ring_size`: descriptors per ring, a power of two, 64..=32768; default 2048.
     pub ring_size: u32,
     /// `frames`: chunks of packet memory per worker; `None` = enough for all rings.

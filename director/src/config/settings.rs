@@ -14,6 +14,8 @@ pub(super) const KEYS: &[&str] = &[
     "interfaces",
     "io",
     "workers",
+    "cpus",
+    "busy_poll",
     "ring_size",
     "frames",
     "own_addresses",
@@ -45,6 +47,9 @@ const KERNEL_TIMEOUTS: Timeouts = Timeouts { tcp: 900, tcp_fin: 120, udp: 300 };
 /// The kernel refuses timeouts above INT_MAX/HZ; this is that limit at the usual HZ of 1000.
 pub(super) const LONGEST_TIMEOUT: u32 = 2_147_483;
 
+/// More cores than that sched_setaffinity(2) does not know by default.
+const MOST_CORES: i64 = 1024;
+
 /// Longest name of an interface: IFNAMSIZ without the final zero.
 const LONGEST_INTERFACE_NAME: usize = 15;
 
@@ -56,6 +61,8 @@ pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config>
     let mode = word(root, "mode", MODES, Mode::Dispatcher, report);
     let io = word(root, "io", IO, Io::Auto, report);
     let workers = integer(root, "workers", 1, 1024, " packet threads", report);
+    let cpus = cpus(root, workers, report);
+    let busy_poll = root.get("busy_poll").and_then(|field| field.boolean(report));
     let ring_size = ring_size(root, report);
     let frames = frames(root, ring_size, report);
     let max_connections = integer(root, "max_connections", 1, 1 << 30, "", report);
@@ -70,6 +77,8 @@ pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config>
         interfaces,
         io,
         workers: workers.map(|workers| workers as usize),
+        cpus,
+        busy_poll,
         ring_size,
         frames,
         own_addresses: own_addresses.unwrap_or(false),
@@ -104,6 +113,32 @@ fn integer(
 ) -> Option<u32> {
     let value = root.get(key)?.integer(i64::from(low)..=i64::from(high), meaning, report)?;
     u32::try_from(value).ok()
+}
+
+/// Numbers of cores; empty when the key is not there.
+fn cpus(root: &Fields<'_>, workers: Option<u32>, report: &mut Report<'_>) -> Vec<usize> {
+    let example = "cpus = [2, 3], a core for each worker";
+    let mut cores = Vec::new();
+    let Some(field) = root.get("cpus") else { return cores };
+    let Some(items) = field.items(example, report) else { return cores };
+    for item in &items {
+        let number = item.integer(0..=MOST_CORES - 1, ", the number of a core", report);
+        let Some(core) = number.and_then(|number| usize::try_from(number).ok()) else { continue };
+        if cores.contains(&core) {
+            item.wrong(format!("core {core} is listed twice"), "list each core once", report);
+        }
+        cores.push(core);
+    }
+    if items.is_empty() {
+        field.wrong("names no core", format!("write {example}, or leave cpus out"), report);
+    } else if let Some(workers) = workers.filter(|&workers| workers as usize > items.len()) {
+        field.wrong(
+            format!("{} cores are too few for {workers} workers", items.len()),
+            "name a core for each worker, or lower workers",
+            report,
+        );
+    }
+    cores
 }
 
 fn ring_size(root: &Fields<'_>, report: &mut Report<'_>) -> u32 {

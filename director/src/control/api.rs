@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
+pub use super::batch::{Applied, Batch, BatchOutcome, CommandRefusal, OnRefusal};
 pub use super::extras::{Extras, GoneServer, MssClamp, NoDestination, OwnTimeouts};
 
 /// Transport protocol of a service.
@@ -362,56 +363,6 @@ pub struct Refusal {
     pub error: RefusalKind,
     /// What to tell a person.
     pub message: String,
-}
-
-/// Answer to `POST /v1/commands` when every command was carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Applied {
-    /// How many commands that were.
-    pub applied: usize,
-}
-
-/// Answer to `POST /v1/commands` when a command was refused: the refusal and its place. The
-/// commands before it stay carried out, those after it were not looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CommandRefusal {
-    /// Why.
-    #[serde(flatten)]
-    pub refusal: Refusal,
-    /// Which command of the array, counted from 0.
-    pub index: usize,
-}
-
-/// What becomes of a batch when one of its commands is refused.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnRefusal {
-    /// Those before it stay carried out, those after it are not looked at.
-    #[default]
-    Stop,
-    /// The others are carried out all the same.
-    Continue,
-    /// Nothing is carried out at all: all or nothing.
-    Undo,
-}
-
-/// Body of `POST /v1/batch`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Batch {
-    /// What becomes of it when one is refused.
-    #[serde(default)]
-    pub on_refusal: OnRefusal,
-    /// In the order in which they are carried out.
-    pub commands: Vec<super::operations::Command>,
-}
-
-/// Answer to `POST /v1/batch`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BatchOutcome {
-    /// How many commands were carried out.
-    pub applied: usize,
-    /// Those that were refused, in order.
-    pub refused: Vec<CommandRefusal>,
 }
 
 /// Kinds of refusal.

@@ -14,6 +14,7 @@
 //! packets: all of that is behind [`operations::Operations`].
 
 pub mod api;
+mod batch;
 pub mod client;
 mod client_error;
 mod extras;

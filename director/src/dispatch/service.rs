@@ -1,22 +1,22 @@
 //! A virtual service as workers see it: its scheduler, its servers, its counters.
 
+mod services;
+mod sharded;
+
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use forwarding::Headers;
 use schedulers::{Change, Expirations, Key, Scheduler, Server, TooManyServers};
 
-use super::ftp::{self, FTP};
+use super::ftp::FTP;
 use super::policy::Policy;
 pub use super::real_server::RealServer;
-use super::sip::Callers;
 use super::traffic::Traffic;
 use super::transmitter::Transmitter;
-use super::{SCTP, TCP, UDP};
-use crate::control::api::{Forwarding, ServerSpec, ServiceKey, ServiceSpec};
-use crate::fwmark::Classifier;
+use crate::control::api::{ServerSpec, ServiceKey, ServiceSpec};
+pub use services::Services;
 
 /// One place in a service's list.
 #[derive(Clone, Debug)]
@@ -83,6 +83,28 @@ impl Choice {
     /// Tells the scheduler how long to remember.
     pub fn set_expirations(&mut self, expirations: &Expirations) {
         self.scheduler.set_expirations(expirations);
+    }
+
+    /// Puts other servers, newest first, and another scheduler in place of those there are, as one
+    /// change. Returns the servers that were there.
+    ///
+    /// # Errors
+    /// When the scheduler cannot hold them; nothing has changed then but the weights and thresholds of
+    /// servers that stay.
+    pub fn replace(
+        &mut self,
+        members: Vec<Member>,
+        mut scheduler: Box<dyn Scheduler>,
+    ) -> Result<Vec<Member>, TooManyServers> {
+        let loads: Vec<_> = members.iter().map(|member| member.server.load.clone()).collect();
+        for Member { server, spec } in &members {
+            server.load.set_weight(spec.weight);
+            server.load.set_thresholds(spec.upper_threshold, spec.lower_threshold);
+        }
+        scheduler.changed(&loads, Change::Bound)?;
+        self.scheduler = scheduler;
+        self.loads = loads;
+        Ok(std::mem::replace(&mut self.members, members))
     }
 
     /// Binds another scheduler to the same servers.
@@ -161,6 +183,12 @@ impl Service {
         let choice = self.choice();
         let servers = choice.members().iter().map(|member| &member.server);
         servers.chain(self.bypassed()).any(|server| server.has_connections())
+    }
+
+    /// Counters of the service and its servers begin anew.
+    pub fn zero(&self) {
+        self.traffic.zero();
+        self.choice().members().iter().for_each(|member| member.server.traffic.zero());
     }
 
     /// Locks scheduler and servers. A worker that panicked while it held the lock has left a
@@ -251,85 +279,4 @@ impl Service {
 
 fn has_engine(spec: &ServiceSpec) -> bool {
     spec.persistence.as_ref().is_some_and(|persistence| persistence.engine.is_some())
-}
-
-/// All services: an immutable snapshot that workers load once per breath.
-#[derive(Clone, Default)]
-pub struct Services {
-    classifier: Arc<Classifier>,
-    /// By mark, and whether it is of IPv6.
-    by_mark: hashbrown::HashMap<(u32, bool), Arc<Service>, foldhash::quality::RandomState>,
-    by_address: hashbrown::HashMap<(u8, IpAddr, u16), Arc<Service>, foldhash::quality::RandomState>,
-    /// Servers that may call clients.
-    pub(super) callers: Callers,
-    /// Whether there is, or was, one on the port of FTP.
-    have_ftp: bool,
-    /// Protocol, address and port; filled only for those who ask.
-    nat_servers: hashbrown::HashSet<(u8, IpAddr, u16), foldhash::quality::RandomState>,
-}
-
-impl Services {
-    /// No services, and the marks that packets to them will have.
-    pub fn classified_by(classifier: Arc<Classifier>) -> Services {
-        Services { classifier, ..Services::default() }
-    }
-
-    /// The service for a packet: by its firewall mark, else by address. A mark that no service has
-    /// is as good as none.
-    pub fn of(&self, headers: &Headers) -> Option<&Arc<Service>> {
-        let (protocol, to) = (headers.protocol, (headers.destination, headers.destination_port));
-        if !self.by_mark.is_empty()
-            && let from = (headers.source, headers.source_port)
-            && let Some(mark) = self.classifier.mark(protocol, from, to)
-            && let Some(service) = self.by_mark.get(&(mark, headers.destination.is_ipv6()))
-        {
-            return Some(service);
-        }
-        self.find(protocol, to.0, to.1)
-    }
-
-    /// The service for a packet to `address` and `port`: the exact one, else the FTP service if the
-    /// packet can be of a data connection, else the one for any port.
-    pub fn find(&self, protocol: u8, address: IpAddr, port: u16) -> Option<&Arc<Service>> {
-        let at = |port| self.by_address.get(&(protocol, address, port));
-        let ftp = || match self.have_ftp && protocol == TCP && ftp::is_data_port(port) {
-            true => at(FTP),
-            false => None,
-        };
-        at(port).or_else(ftp).or_else(|| at(0))
-    }
-
-    /// Adds or replaces a service.
-    pub fn insert(&mut self, service: Arc<Service>) {
-        self.callers.add(&service);
-        match service.key {
-            ServiceKey::Address { protocol, address } => {
-                self.have_ftp |= address.port() == FTP;
-                let place = (protocol.number(), address.ip(), address.port());
-                self.by_address.insert(place, service);
-            }
-            ServiceKey::Fwmark { fwmark, ipv6 } => {
-                self.by_mark.insert((fwmark, ipv6), service);
-            }
-        }
-    }
-
-    /// Notes the NAT servers of a service, for [`has_nat_server`](Services::has_nat_server).
-    pub fn note_nat_servers(&mut self, service: &Service) {
-        let protocols = match service.key {
-            ServiceKey::Address { protocol, .. } => vec![protocol.number()],
-            ServiceKey::Fwmark { .. } => vec![TCP, UDP, SCTP],
-        };
-        let choice = service.choice();
-        let servers = choice.members().iter().map(|member| &member.spec);
-        for server in servers.filter(|server| server.forwarding == Forwarding::Nat) {
-            let (ip, port) = (server.address.ip(), server.address.port());
-            self.nat_servers.extend(protocols.iter().map(|&protocol| (protocol, ip, port)));
-        }
-    }
-
-    /// Whether a noted server answers from this address and port.
-    pub fn has_nat_server(&self, protocol: u8, address: IpAddr, port: u16) -> bool {
-        self.nat_servers.contains(&(protocol, address, port))
-    }
 }

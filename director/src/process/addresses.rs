@@ -35,8 +35,9 @@ impl Addresses {
 
     /// Has exactly `vips` on the interfaces, and tells the neighbours of new ones. What has
     /// vanished since (with an interface that was switched off) is put there again.
-    pub(super) fn follow(&mut self, vips: &[IpAddr]) -> Result<()> {
+    pub(super) fn follow(&mut self, vips: impl FnOnce() -> Vec<IpAddr>) -> Result<()> {
         let Some(own) = &mut self.own else { return Ok(()) };
+        let vips = &vips();
         let added = own.set(&self.network.load(), &self.interfaces, vips)?;
         self.announcing.retain(|(_, vip, _)| vips.contains(vip));
         if !added.is_empty() {

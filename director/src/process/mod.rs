@@ -2,7 +2,9 @@
 //! file and the operator, and puts everything back when it ends.
 
 mod addresses;
+mod cores;
 mod lock;
+mod neighbours;
 mod operations;
 mod ports;
 mod reload;
@@ -25,6 +27,7 @@ use crate::dispatch::traffic::ESTIMATE_INTERVAL;
 use crate::network::{Follower, Network};
 use crate::table::Table;
 use addresses::Addresses;
+use neighbours::Neighbours;
 use operations::Director;
 use ports::Opened;
 use workers::Workers;
@@ -61,7 +64,9 @@ pub async fn run(path: PathBuf) -> Result<()> {
 
     let mut opened = ports::open(&config)?;
     info!("{}", opened.summary);
-    let workers = Workers::start(&mut opened, &shared, &table, &network, &follower, epoch)?;
+    let cpus = &config.cpus;
+    let mut workers =
+        Workers::start(&mut opened, cpus, &shared, &table, &network, &follower, epoch)?;
     let director = Arc::new(Director::new(
         path.clone(),
         epoch,
@@ -73,19 +78,21 @@ pub async fn run(path: PathBuf) -> Result<()> {
     let mut addresses = Addresses::new(&config, network.clone())?;
     // Steering comes last: from here on packets arrive. A table that does not fit ends us here; at
     // run time the operator is told, and what is there goes on.
-    opened.steer(&table.interests(), table.marked())?;
+    opened.steer(&table.tidings(), table.marked())?;
     let mut running = Running {
         opened: &mut opened,
         table: &table,
         addresses: &mut addresses,
         network: &network,
         follower: &follower,
-        workers: &workers,
+        workers: &mut workers,
         director: &director,
         epoch,
         config,
         behind: false,
+        neighbours: Neighbours::default(),
     };
+    running.neighbours.have_changed();
     running.follow();
     let server = tokio::spawn(control::server::serve(listener, director.clone()));
     info!(
@@ -130,12 +137,13 @@ struct Running<'a> {
     addresses: &'a mut Addresses,
     network: &'a ArcSwap<Network>,
     follower: &'a Follower,
-    workers: &'a Workers,
+    workers: &'a mut Workers,
     director: &'a Arc<Director>,
     epoch: Instant,
     config: Config,
     /// Whether the kernel has not been told all of the last change.
     behind: bool,
+    neighbours: Neighbours,
 }
 
 impl Running<'_> {
@@ -159,11 +167,15 @@ impl Running<'_> {
                 () = self.workers.ended.notified() => self.workers.check()?,
                 _ = housekeeping.tick() => {
                     self.table.sweep(self.epoch.elapsed());
+                    self.workers.check_frames();
                     self.addresses.announce_again();
                     // A route to a server is another one, or an address of ours is gone.
                     let moved = publications.has_changed().unwrap_or(false);
-                    if moved || self.behind {
+                    if moved {
                         publications.mark_unchanged();
+                        self.neighbours.have_changed();
+                    }
+                    if moved || self.behind || self.neighbours.are_behind() {
                         self.follow();
                     }
                 }
@@ -174,8 +186,8 @@ impl Running<'_> {
 
     /// Has the kernel follow the table. What cannot be done is tried again by housekeeping.
     fn follow(&mut self) {
-        let Running { opened, table, addresses, network, follower, director, .. } = self;
-        let failed = follow_table(opened, table, addresses, network, follower).err();
+        let failed = self.follow_table().err();
+        let director = &self.director;
         match failed {
             Some(error) => {
                 // The table has changed and the kernel was not told in full: say so, loudly.
@@ -191,25 +203,19 @@ impl Running<'_> {
             }
         }
     }
-}
 
-/// Brings what depends on the table up to date: steering, VIPs, neighbours. One that fails does not
-/// keep the others from it.
-fn follow_table(
-    opened: &mut Opened,
-    table: &Table,
-    addresses: &mut Addresses,
-    network: &ArcSwap<Network>,
-    follower: &Follower,
-) -> Result<()> {
-    let steered = opened.steer(&table.interests(), table.marked());
-    let followed = addresses.follow(&table.vips());
-    let network = network.load();
-    let next_hops = table.server_addresses().into_iter().filter_map(|server| {
-        network.route(server).map(|route| (route.interface, route.next_hop(server)))
-    });
-    follower.resolver().keep_resolved(next_hops);
-    steered.and(followed)
+    /// Brings what depends on the table up to date: steering, VIPs, neighbours. One that fails does
+    /// not keep the others from it.
+    fn follow_table(&mut self) -> Result<()> {
+        let tidings = self.table.tidings();
+        let steered = self.opened.steer(&tidings, self.table.marked());
+        let followed = self.addresses.follow(|| self.table.vips());
+        if tidings.other_servers {
+            self.neighbours.have_changed();
+        }
+        self.neighbours.follow(self.table, &self.network.load(), &self.follower.resolver());
+        steered.and(followed)
+    }
 }
 
 /// A seed that differs from run to run.

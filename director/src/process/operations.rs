@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::control::api::{
-    ConnectionView, PortView, Refusal, ServiceView, Status, Timeouts, VerdictCount,
+    BatchOutcome, ConnectionView, OnRefusal, PortView, Refusal, ServiceView, Status, Timeouts,
+    VerdictCount,
 };
 use crate::control::operations::{Command, Operations};
 use crate::dispatch::connections::SHARDS;
@@ -45,7 +46,7 @@ impl Director {
     }
 
     pub(super) fn service_count(&self) -> usize {
-        self.table.service_views().len()
+        self.table.service_count()
     }
 
     /// Tells operators something in `dirctl status` until it is cleared. True when it is news.
@@ -98,8 +99,16 @@ impl Operations for Director {
         self.table.change(command, self.epoch.elapsed())
     }
 
+    fn batch(&self, commands: Vec<Command>, on_refusal: OnRefusal) -> BatchOutcome {
+        self.table.batch(commands, on_refusal, self.epoch.elapsed())
+    }
+
     fn services(&self) -> Vec<ServiceView> {
         self.table.service_views()
+    }
+
+    fn each_service(&self) -> Box<dyn Iterator<Item = ServiceView> + Send> {
+        Box::new(self.table.each_service_view())
     }
 
     fn timeouts(&self) -> Timeouts {

@@ -74,6 +74,8 @@ fn needs_restart(old: &Config, new: &Config) -> Option<String> {
         ("interfaces", old.interfaces != new.interfaces),
         ("io", old.io != new.io),
         ("workers", old.workers != new.workers),
+        ("cpus", old.cpus != new.cpus),
+        ("busy_poll", old.busy_poll != new.busy_poll),
         ("ring_size", old.ring_size != new.ring_size),
         ("frames", old.frames != new.frames),
         ("own_addresses", old.own_addresses != new.own_addresses),

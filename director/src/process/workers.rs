@@ -8,8 +8,9 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use arc_swap::ArcSwap;
 use tokio::sync::Notify;
-use tracing::warn;
+use tracing::{error, info};
 
+use super::cores;
 use super::ports::Opened;
 use crate::dispatch::Shared;
 use crate::network::{Follower, Network};
@@ -21,18 +22,21 @@ pub(super) struct Workers {
     threads: Vec<JoinHandle<std::io::Result<()>>>,
     /// What each of them tells of itself.
     pub(super) statuses: Vec<Arc<WorkerStatus>>,
+    /// Of which of them it has been said that frames are lost.
+    told_lost: Vec<bool>,
     stop: Arc<AtomicBool>,
     /// Is notified when one of them has ended.
     pub(super) ended: Arc<Notify>,
 }
 
 impl Workers {
-    /// One thread for each bench of `opened`.
+    /// One thread for each bench of `opened`; `cpus` as the configuration has it.
     ///
     /// # Errors
-    /// When a thread cannot be started.
+    /// When a thread cannot be started, or `cpus` names a core that may not be used.
     pub(super) fn start(
         opened: &mut Opened,
+        cpus: &[usize],
         shared: &Arc<Shared>,
         table: &Table,
         network: &Arc<ArcSwap<Network>>,
@@ -41,8 +45,10 @@ impl Workers {
     ) -> Result<Workers> {
         let stop = Arc::new(AtomicBool::new(false));
         let ended = Arc::new(Notify::new());
-        let cores = allowed_cores();
         let benches = opened.take_benches();
+        let wanted: Vec<_> = benches.iter().map(|bench| bench.core).collect();
+        let cores = cores::choose(cpus, &wanted)?;
+        info!("workers: {}{}", benches.len(), list(&cores));
         let workers = benches.len();
         let (mut threads, mut statuses) = (Vec::new(), Vec::new());
         for (index, bench) in benches.into_iter().enumerate() {
@@ -62,17 +68,18 @@ impl Workers {
                 stop: stop.clone(),
             };
             let thread = std::thread::Builder::new().name(format!("worker-{index}"));
-            let core = cores.get(index % cores.len().max(1)).copied();
+            let core = cores.get(index).copied();
             let ended = ended.clone();
             threads.push(thread.spawn(move || {
                 if let Some(core) = core {
-                    pin(index, core);
+                    cores::pin(index, core);
                 }
                 let _ended = Ended(status, ended);
                 Worker::new(parts).run()
             })?);
         }
-        Ok(Workers { threads, statuses, stop, ended })
+        let told_lost = vec![false; workers];
+        Ok(Workers { threads, statuses, told_lost, stop, ended })
     }
 
     /// Looks whether all of them are at work.
@@ -83,6 +90,21 @@ impl Workers {
         match self.statuses.iter().position(|status| status.ended.load(Relaxed)) {
             Some(index) => bail!("worker {index} has ended"),
             None => Ok(()),
+        }
+    }
+
+    /// Says so if frames of packet memory have got lost, which would be a defect of ours: a frame is
+    /// always in a pool, in a port's rings, or held by a worker on purpose. Once for each worker.
+    pub(super) fn check_frames(&mut self) {
+        for (index, (status, told)) in self.statuses.iter().zip(&mut self.told_lost).enumerate() {
+            let lost = status.lost_frames();
+            if lost > 0 && !*told {
+                *told = true;
+                error!(
+                    "worker {index}: {lost} frames of packet memory are lost: please report this"
+                );
+            }
+            debug_assert_eq!(lost, 0, "worker {index} has lost frames");
         }
     }
 
@@ -116,26 +138,12 @@ impl Drop for Ended {
     }
 }
 
-/// The cores that this process may use: a container or a service manager may have left it a few.
-fn allowed_cores() -> Vec<usize> {
-    let this_process = nix::unistd::Pid::from_raw(0);
-    match nix::sched::sched_getaffinity(this_process) {
-        Ok(set) => (0..nix::sched::CpuSet::count())
-            .filter(|core| set.is_set(*core).unwrap_or(false))
-            .collect(),
-        Err(errno) => {
-            warn!("workers are not pinned to cores: {errno}");
-            Vec::new()
-        }
-    }
-}
-
-/// Keeps a worker on one core. Not being allowed to is no reason to stop.
-fn pin(index: usize, core: usize) {
-    let mut set = nix::sched::CpuSet::new();
-    if set.set(core).is_ok()
-        && let Err(errno) = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set)
-    {
-        warn!("worker {index} is not pinned to core {core}: {errno}");
+/// ", on core 2" or ", on cores 2, 3".
+fn list(cores: &[usize]) -> String {
+    let numbers: Vec<_> = cores.iter().map(ToString::to_string).collect();
+    match cores {
+        [] => String::new(),
+        [_] => format!(", on core {}", numbers[0]),
+        _ => format!(", on cores {}", numbers.join(", ")),
     }
 }

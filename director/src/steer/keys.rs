@@ -65,6 +65,26 @@ pub struct Key {
 }
 
 impl Key {
+    /// What is at an address, with a port and a protocol. Port 0 means all ports of the protocol.
+    pub fn new(kind: Kind, protocol: u8, address: IpAddr, port: u16) -> Key {
+        Key { address: mapped(address), port, protocol, kind }
+    }
+
+    /// The data connections at the address of an FTP service or server: `kind` is theirs.
+    pub fn of_data(kind: Kind, address: IpAddr) -> Key {
+        Key::new(kind, TCP, address, 0)
+    }
+
+    /// A tunnel server.
+    pub fn of_tunnel(address: IpAddr) -> Key {
+        Key::new(Kind::TunnelServer, 0, address, 0)
+    }
+
+    /// The key of later fragments, which show only the address.
+    pub fn of_fragments(self) -> Key {
+        Key { port: 0, protocol: 0, ..self }
+    }
+
     /// The key as the programs see it.
     pub fn to_bytes(self) -> [u8; KEY_SIZE] {
         let mut bytes = [0; KEY_SIZE];
@@ -84,8 +104,7 @@ fn mapped(address: IpAddr) -> [u8; 16] {
     }
 }
 
-/// All keys of a configuration. Built anew from services and servers whenever they change;
-/// [`Steering::sync`](super::Steering::sync) finds the difference.
+/// All keys of a configuration. [`Wanted`](super::Wanted) follows one that changes.
 ///
 /// ```
 /// use director::steer::KeySet;
@@ -129,12 +148,7 @@ impl KeySet {
 
     /// A server to which packets go encapsulated; errors on their way there come back to us.
     pub fn add_tunnel_server(&mut self, address: IpAddr) {
-        self.keys.insert(Key {
-            address: mapped(address),
-            port: 0,
-            protocol: 0,
-            kind: Kind::TunnelServer,
-        });
+        self.keys.insert(Key::of_tunnel(address));
     }
 
     /// Which packets are ours for their firewall mark. Returns what was set before.
@@ -168,15 +182,13 @@ impl KeySet {
     }
 
     fn add_data(&mut self, kind: Kind, address: IpAddr) {
-        self.keys.insert(Key { address: mapped(address), port: 0, protocol: TCP, kind });
+        self.keys.insert(Key::of_data(kind, address));
     }
 
     fn add(&mut self, kind: Kind, protocol: u8, address: IpAddr, port: u16) {
-        let address = mapped(address);
-        let key = Key { address, port, protocol, kind };
+        let key = Key::new(kind, protocol, address, port);
         self.keys.insert(key);
-        // Later fragments show only the address.
-        self.keys.insert(Key { port: 0, protocol: 0, ..key });
+        self.keys.insert(key.of_fragments());
     }
 
     /// For [`Steering`](super::Steering), which keeps the set of what is in the kernel's map.

@@ -10,10 +10,10 @@
 //! the process ends, however it ends, the kernel has all its traffic back at once.
 //!
 //! ```text
-//! services, servers --> KeySet --Steering::sync--> map of keys <--look-up-- steering (XDP)
-//!                         |                             ^                    hit: to the socket
-//!                         +-- wants(frame): the twin    +------look-up----- guard (tcx)
-//!                                                                            hit: drop
+//! services, servers --> Wanted --Steering::follow--> map of keys <--look-up-- steering (XDP)
+//!                         |                               ^                    hit: to the socket
+//!                         v                               +------look-up----- guard (tcx)
+//!                       KeySet: wants(frame), the twin                         hit: drop
 //! ```
 //!
 //! Where there is no AF_XDP, the director reads copies of packets over AF_PACKET; the [`guard`]
@@ -33,6 +33,7 @@ mod marked;
 mod marked_program;
 mod program;
 mod protocol;
+mod wanted;
 mod wants;
 
 #[cfg(test)]
@@ -44,10 +45,11 @@ pub use keys::{KEY_SIZE, Key, KeySet, Kind};
 pub use mark::Mark;
 pub use marked::MarkedSet;
 pub use program::{guard, steering};
+pub use wanted::Wanted;
 
-/// Entries that the kernel's map holds unless told otherwise: about 30000 services and NAT
-/// servers. It takes some 5 MB of memory.
-pub const DEFAULT_CAPACITY: u32 = 65_536;
+/// Entries that the kernel's map holds unless told otherwise: about 250000 services and NAT
+/// servers. It takes 8 MB of memory, and some 100 bytes for each entry that there is.
+pub const DEFAULT_CAPACITY: u32 = 524_288;
 
 /// Why the kernel's map could not be made equal to the configuration.
 #[derive(Debug, thiserror::Error)]
@@ -83,13 +85,8 @@ impl Steering {
     /// # Errors
     /// When it is not permitted, or there is no memory.
     pub fn new(capacity: u32) -> Result<Steering, MapError> {
-        let map = Map::create(
-            MapKind::Hash,
-            "steer_keys",
-            KEY_SIZE as u32,
-            VALUE.len() as u32,
-            capacity,
-        )?;
+        let (key, value) = (KEY_SIZE as u32, VALUE.len() as u32);
+        let map = Map::create(MapKind::GrowingHash, "steer_keys", key, value, capacity)?;
         let present = KeySet::new();
         Ok(Steering { map, present })
     }
@@ -102,17 +99,39 @@ impl Steering {
     /// # Errors
     /// When `wanted` does not fit (nothing is changed then), or the kernel refuses.
     pub fn sync(&mut self, wanted: &KeySet) -> Result<(), SteerError> {
-        let capacity = self.map.capacity();
-        if wanted.len() > capacity as usize {
-            let needed = wanted.len();
-            return Err(SteerError::Full { needed, capacity });
-        }
         let difference = |from: &KeySet, what: &KeySet| -> Vec<Key> {
             let keys = from.iter().filter(|key| !what.contains(key));
             keys.copied().collect()
         };
         let additions = difference(wanted, &self.present);
         let removals = difference(&self.present, wanted);
+        self.exchange(wanted.len(), additions, &removals)
+    }
+
+    /// As [`sync`](Steering::sync), for one who knows what has changed since the last time: only
+    /// that is looked at. What could not be done is done with the next call.
+    ///
+    /// # Errors
+    /// As [`sync`](Steering::sync).
+    pub fn follow(&mut self, wanted: &mut Wanted) -> Result<(), SteerError> {
+        let open = wanted.open().filter(|key| wanted.contains(key) != self.present.contains(key));
+        let (additions, removals): (Vec<_>, Vec<_>) = open.partition(|key| wanted.contains(key));
+        self.exchange(wanted.len(), additions, &removals)?;
+        wanted.close();
+        Ok(())
+    }
+
+    /// Puts keys in and takes keys out, so that there are `wanted` afterwards.
+    fn exchange(
+        &mut self,
+        wanted: usize,
+        additions: Vec<Key>,
+        removals: &[Key],
+    ) -> Result<(), SteerError> {
+        let capacity = self.map.capacity();
+        if wanted > capacity as usize {
+            return Err(SteerError::Full { needed: wanted, capacity });
+        }
         let room = capacity as usize - self.present.len();
         let (before, after) = removals.split_at(additions.len().saturating_sub(room));
         self.remove(before)?;

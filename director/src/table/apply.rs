@@ -11,7 +11,7 @@ use super::check::{self, refuse};
 use super::{State, Table};
 use crate::control::api::{Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec};
 use crate::control::operations::Command;
-use crate::dispatch::service::{Member, RealServer, Service};
+use crate::dispatch::service::{Choice, Member, RealServer, Service};
 use crate::dispatch::transmitter::Transmitter;
 
 impl Table {
@@ -22,7 +22,7 @@ impl Table {
     pub fn change(&self, command: Command, now: Duration) -> Result<(), Refusal> {
         let mut state = self.lock();
         self.apply(&mut state, command, now)?;
-        self.publish(&state);
+        self.publish(&mut state);
         Ok(())
     }
 
@@ -49,14 +49,11 @@ impl Table {
             Command::Zero { service } => zero(state, service.as_ref()),
             Command::SetMarks { marks } => {
                 super::marks::check(&marks)?;
-                state.marks.replace(marks);
+                state.set_marks(marks);
                 Ok(())
             }
             Command::SetTimeouts { timeouts } => {
-                let longest = [timeouts.tcp, timeouts.tcp_fin, timeouts.udp].into_iter().max();
-                if longest > Some(2_678_400) {
-                    return Err(refuse(RefusalKind::Invalid, "a timeout is at most 2678400 s"));
-                }
+                check::timeouts(&timeouts)?;
                 self.shared.timeouts.set(timeouts);
                 Ok(())
             }
@@ -64,49 +61,47 @@ impl Table {
         }
     }
 
-    fn scheduler(&self, spec: &ServiceSpec) -> Result<Box<dyn Scheduler>, Refusal> {
+    /// A scheduler for a service.
+    pub(super) fn scheduler(&self, spec: &ServiceSpec) -> Result<Box<dyn Scheduler>, Refusal> {
         let seed = self.seed.wrapping_add(self.next_server.load(Relaxed));
         let options = Options { flags: Flags(spec.flags), seed };
-        let mut scheduler = schedulers::create(&spec.scheduler, &options).ok_or_else(|| {
-            let names: Vec<_> = schedulers::REGISTRY.iter().map(|entry| entry.name).collect();
-            refuse(
-                RefusalKind::NoSuchScheduler,
-                format!(
-                    "there is no scheduler '{}'; there are: {}",
-                    spec.scheduler,
-                    names.join(" ")
-                ),
-            )
-        })?;
+        let Some(mut scheduler) = schedulers::create(&spec.scheduler, &options) else {
+            return Err(check::no_such_scheduler(&spec.scheduler));
+        };
         scheduler.set_expirations(&self.expirations());
         Ok(scheduler)
     }
 
     fn add_service(&self, state: &mut State, spec: ServiceSpec) -> Result<(), Refusal> {
         // What is there already is said before what is wrong, as the kernel does.
-        if find(state, &spec.key).is_ok() {
-            return Err(refuse(RefusalKind::ServiceExists, "the service exists already"));
+        if state.services.find(&spec.key).is_ok() {
+            return Err(service_exists());
         }
         check::service(&spec)?;
         let scheduler = self.scheduler(&spec)?;
-        state.services.push(Arc::new(Service::new(spec, scheduler)));
+        let service = Arc::new(Service::new(spec, scheduler));
+        state.services.push(service.clone());
+        state.show(service);
         Ok(())
     }
 
     fn edit_service(&self, state: &mut State, spec: ServiceSpec) -> Result<(), Refusal> {
-        let service = find(state, &spec.key)?;
+        let service = state.services.find(&spec.key)?.clone();
         check::service(&spec)?;
         let old = service.spec();
         if old.scheduler != spec.scheduler || old.flags != spec.flags {
             let scheduler = self.scheduler(&spec)?;
             service.choice().replace_scheduler(scheduler).map_err(too_many)?;
         }
+        // Before and after: its persistence engine may come or go.
+        state.touch(&service);
         service.set_spec(spec);
+        state.touch(&service);
         Ok(())
     }
 
     /// The method a server really gets: one of our own addresses is served by our own stack.
-    fn settle(&self, mut spec: ServerSpec) -> ServerSpec {
+    pub(super) fn settle(&self, mut spec: ServerSpec) -> ServerSpec {
         spec.forwarding = match (self.is_local)(spec.address.ip()) {
             true => spec.forwarding.at_home(),
             false => spec.forwarding.asked(),
@@ -120,35 +115,56 @@ impl Table {
         key: &ServiceKey,
         spec: ServerSpec,
     ) -> Result<(), Refusal> {
-        let service = find(state, key).map_err(not_defined)?.clone();
+        let service = state.services.find(key).map_err(not_defined)?.clone();
         check::server(key, &spec)?;
         let mut choice = service.choice();
         if choice.position(spec.address).is_some() {
-            return Err(refuse(RefusalKind::ServerExists, "the server exists already"));
+            return Err(server_exists());
         }
         check::server_address(spec.address.ip())?;
         let spec = self.settle(spec);
-        let address = spec.address;
-        let revived = state.trash.find(key, address);
-        let server = match revived {
-            Some(removed) => removed.server.clone(),
-            None => {
-                let id = ServerId(self.next_server.fetch_add(1, Relaxed));
-                let (ip, port) = (spec.address.ip(), spec.address.port());
-                Arc::new(RealServer::new(Arc::new(Server::new(id, ip, port, spec.weight))))
-            }
-        };
+        let (server, former) = self.server(state, key, &spec);
         server.load.set_weight(spec.weight);
         server.load.set_thresholds(spec.upper_threshold, spec.lower_threshold);
-        choice.add(Member { server: server.clone(), spec }).map_err(too_many)?;
+        choice.add(Member { server: server.clone(), spec: spec.clone() }).map_err(too_many)?;
+        self.revive(state, &service, &server, former);
+        state.note_server(key, &spec);
+        state.touch(&service);
+        Ok(())
+    }
+
+    /// The server for what is asked for: one that has been removed and is still remembered, with
+    /// the service that it was removed from, or a new one.
+    pub(super) fn server(
+        &self,
+        state: &State,
+        key: &ServiceKey,
+        spec: &ServerSpec,
+    ) -> (Arc<RealServer>, Option<Arc<Service>>) {
+        if let Some(removed) = state.trash.find(key, spec.address) {
+            return (removed.server.clone(), Some(removed.service.clone()));
+        }
+        let id = ServerId(self.next_server.fetch_add(1, Relaxed));
+        let (ip, port) = (spec.address.ip(), spec.address.port());
+        (Arc::new(RealServer::new(Arc::new(Server::new(id, ip, port, spec.weight)))), None)
+    }
+
+    /// A server has come into the list of `service`; it may come back from `former`.
+    pub(super) fn revive(
+        &self,
+        state: &mut State,
+        service: &Arc<Service>,
+        server: &Arc<RealServer>,
+        former: Option<Arc<Service>>,
+    ) {
+        let Some(former) = former else { return };
         // The service itself may have been removed as well, and be another one now.
-        if revived.is_some_and(|removed| !Arc::ptr_eq(&removed.service, &service)) {
+        if !Arc::ptr_eq(&former, service) {
             server.traffic.zero();
-            self.shared.connections.rebind(&server, &service);
+            self.shared.connections.rebind(server, service);
         }
         server.set_available(true);
-        state.trash.forget(key, address);
-        Ok(())
+        state.trash.forget(&service.key, server.address());
     }
 
     fn edit_server(
@@ -157,43 +173,58 @@ impl Table {
         key: &ServiceKey,
         spec: ServerSpec,
     ) -> Result<(), Refusal> {
-        let service = find(state, key).map_err(not_defined)?.clone();
+        let service = state.services.find(key).map_err(not_defined)?.clone();
         check::server(key, &spec)?;
         let mut choice = service.choice();
         let index = choice.position(spec.address).ok_or_else(no_such_server)?;
         let spec = self.settle(spec);
-        let member = &choice.members()[index];
-        if Transmitter::from(&member.spec) != Transmitter::from(&spec) {
-            state.trash.note_former(*key, member);
-        }
-        choice.edit(index, spec);
+        edit_member(state, &service, &mut choice, index, spec);
         Ok(())
     }
 }
 
-pub(super) fn find<'a>(state: &'a State, key: &ServiceKey) -> Result<&'a Arc<Service>, Refusal> {
-    state
-        .services
-        .iter()
-        .find(|service| service.key == *key)
-        .ok_or_else(|| refuse(RefusalKind::NoSuchService, "there is no such service"))
+/// Replaces what was asked for of a server.
+pub(super) fn edit_member(
+    state: &mut State,
+    service: &Service,
+    choice: &mut Choice,
+    index: usize,
+    spec: ServerSpec,
+) {
+    let member = &choice.members()[index];
+    if Transmitter::from(&member.spec) != Transmitter::from(&spec) {
+        state.trash.note_former(service.key, member);
+        state.forget_server(&service.key, &member.spec);
+        state.note_server(&service.key, &spec);
+        state.touch(service);
+    }
+    choice.edit(index, spec);
 }
 
 fn delete_service(state: &mut State, key: &ServiceKey, now: Duration) -> Result<(), Refusal> {
-    let index = state
-        .services
-        .iter()
-        .position(|service| service.key == *key)
-        .ok_or_else(|| refuse(RefusalKind::NoSuchService, "there is no such service"))?;
-    let service = state.services.remove(index);
+    let service = state.services.remove(key)?;
+    state.hide(&service);
+    drain(state, &service, now);
+    Ok(())
+}
+
+/// Removes the servers of a service that has been removed.
+pub(super) fn drain(state: &mut State, service: &Arc<Service>, now: Duration) {
     let mut choice = service.choice();
     while !choice.members().is_empty() {
         let member = choice.remove(0);
-        state.trash.put(&service, member, now);
+        put_away(state, service, member, now);
     }
-    state.trash.put_bypassed(&service, now);
+    state.trash.put_bypassed(service, now);
     state.orphaned = true;
-    Ok(())
+}
+
+/// A server has left the list of a service.
+pub(super) fn put_away(state: &mut State, service: &Arc<Service>, member: Member, now: Duration) {
+    state.forget_server(&service.key, &member.spec);
+    state.touch(service);
+    state.trash.put(service, member, now);
+    state.orphaned = true;
 }
 
 fn delete_server(
@@ -202,37 +233,38 @@ fn delete_server(
     address: SocketAddr,
     now: Duration,
 ) -> Result<(), Refusal> {
-    let service = find(state, key).map_err(not_defined)?.clone();
+    let service = state.services.find(key).map_err(not_defined)?.clone();
     let mut choice = service.choice();
     let index = choice.position(address).ok_or_else(no_such_server)?;
     let member = choice.remove(index);
-    state.trash.put(&service, member, now);
-    state.orphaned = true;
+    put_away(state, &service, member, now);
     Ok(())
 }
 
 fn zero(state: &State, key: Option<&ServiceKey>) -> Result<(), Refusal> {
-    let services = match key {
-        Some(key) => std::slice::from_ref(find(state, key)?),
-        None => &state.services[..],
-    };
-    for service in services {
-        service.traffic.zero();
-        for member in service.choice().members() {
-            member.server.traffic.zero();
-        }
+    match key {
+        Some(key) => state.services.find(key)?.zero(),
+        None => state.services.iter().for_each(|service| service.zero()),
     }
     Ok(())
 }
 
-fn no_such_server() -> Refusal {
+pub(super) fn service_exists() -> Refusal {
+    refuse(RefusalKind::ServiceExists, "the service exists already")
+}
+
+pub(super) fn server_exists() -> Refusal {
+    refuse(RefusalKind::ServerExists, "the server exists already")
+}
+
+pub(super) fn no_such_server() -> Refusal {
     refuse(RefusalKind::NoSuchServer, "the service has no such server")
 }
 
-fn not_defined(_: Refusal) -> Refusal {
+pub(super) fn not_defined(_: Refusal) -> Refusal {
     refuse(RefusalKind::NoSuchService, "the service is not defined")
 }
 
-fn too_many(error: schedulers::TooManyServers) -> Refusal {
+pub(super) fn too_many(error: schedulers::TooManyServers) -> Refusal {
     refuse(RefusalKind::Invalid, format!("the scheduler holds at most {} servers", error.limit))
 }

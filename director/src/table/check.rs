@@ -5,12 +5,32 @@ use std::net::IpAddr;
 use super::extras;
 use crate::control::api::{
     Forwarding, Persistence, Protocol, Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec,
-    Tunnel, TunnelChecksum,
+    Timeouts, Tunnel, TunnelChecksum,
 };
 use crate::dispatch::sip;
 
 pub(super) fn refuse(error: RefusalKind, message: impl Into<String>) -> Refusal {
     Refusal { error, message: message.into() }
+}
+
+/// The name of a scheduler.
+pub(super) fn scheduler(name: &str) -> Result<(), Refusal> {
+    schedulers::find(name).map(drop).ok_or_else(|| no_such_scheduler(name))
+}
+
+pub(super) fn no_such_scheduler(name: &str) -> Refusal {
+    let names: Vec<_> = schedulers::REGISTRY.iter().map(|entry| entry.name).collect();
+    let message = format!("there is no scheduler '{name}'; there are: {}", names.join(" "));
+    refuse(RefusalKind::NoSuchScheduler, message)
+}
+
+/// Timeouts that somebody sets.
+pub(super) fn timeouts(wanted: &Timeouts) -> Result<(), Refusal> {
+    let longest = [wanted.tcp, wanted.tcp_fin, wanted.udp].into_iter().max();
+    if longest > Some(2_678_400) {
+        return Err(refuse(RefusalKind::Invalid, "a timeout is at most 2678400 s"));
+    }
+    Ok(())
 }
 
 /// A service by itself.

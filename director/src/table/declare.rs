@@ -10,7 +10,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::{State, Table, apply, check, marks};
+use super::{State, Table, check, marks};
 use crate::config::DeclaredService;
 use crate::control::api::{Refusal, RefusalKind, ServiceKey};
 use crate::control::operations::Command;
@@ -59,10 +59,7 @@ impl Table {
             let key = declared.service.key;
             let fail = |refusal| Refused { service: Some(key), refusal };
             check::service(&declared.service).map_err(fail)?;
-            if schedulers::find(&declared.service.scheduler).is_none() {
-                let message = format!("there is no scheduler '{}'", declared.service.scheduler);
-                return Err(fail(check::refuse(RefusalKind::NoSuchScheduler, message)));
-            }
+            check::scheduler(&declared.service.scheduler).map_err(fail)?;
             for server in &declared.servers {
                 check::server(&key, server).map_err(fail)?;
                 check::server_address(server.address.ip()).map_err(fail)?;
@@ -83,11 +80,11 @@ impl Table {
         let mut changes = reload.changes;
         if state.declared_marks != marks {
             state.declared_marks = marks.to_vec();
-            state.marks.replace(marks.to_vec());
+            state.set_marks(marks.to_vec());
             changes.made += 1;
         }
         state.declared = after;
-        self.publish(&state);
+        self.publish(&mut state);
         Ok(changes)
     }
 }
@@ -103,7 +100,7 @@ struct Reload<'a> {
 impl Reload<'_> {
     fn declare(&mut self, declared: &DeclaredService, before: Option<&DeclaredService>) {
         let key = declared.service.key;
-        let running = apply::find(self.state, &key).is_ok();
+        let running = self.state.services.find(&key).is_ok();
         let service = declared.service.clone();
         if !running {
             self.change(key, Command::AddService { service });
@@ -122,7 +119,10 @@ impl Reload<'_> {
             if running && old == Some(server) {
                 continue;
             }
-            let present = apply::find(self.state, &key)
+            let present = self
+                .state
+                .services
+                .find(&key)
                 .is_ok_and(|service| service.choice().position(server.address).is_some());
             let (service, server) = (key, server.clone());
             let command = if present {

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use super::Table;
 use super::marks::Marks;
-use super::{Table, ftp};
 use crate::control::api::{ServiceKey, Tunnel};
 use crate::dispatch::transmitter::Transmitter;
 
@@ -27,21 +27,12 @@ pub enum Interest {
 impl Table {
     /// Every address the steering program has to know, each once, sorted. Removed servers, and
     /// their services, are among them as long as they have connections: what comes on those still
-    /// has to be translated, or kept from the kernel's stack.
+    /// has to be translated, or kept from the kernel's stack. See [`Table::tidings`] for what is new.
     pub fn interests(&self) -> Vec<Interest> {
         let state = self.lock();
-        let (ports, marks) = (&self.shared.ftp, &state.marks);
-        let mut interests: Vec<Interest> = state.trash.interests(ports, marks).collect();
-        for service in &state.services {
-            interests.extend(of_service(&service.key));
-            interests.extend(ftp::of_service(service));
-            for member in service.choice().members() {
-                let spec = &member.spec;
-                let transmitter = Transmitter::from(spec);
-                interests.extend(of_server(&service.key, transmitter, spec.address, marks));
-                interests.extend(ftp::of_server(ports, &service.key, transmitter, spec.address));
-            }
-        }
+        let keys = state.known_keys();
+        let shares = keys.iter().map(|key| state.share(key, &self.shared.ftp));
+        let mut interests: Vec<Interest> = shares.flat_map(|share| share.interests).collect();
         interests.sort_unstable();
         interests.dedup();
         interests

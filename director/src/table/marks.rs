@@ -54,9 +54,21 @@ impl Marks {
 }
 
 impl State {
+    /// Puts other rules in place of those there are.
+    pub(super) fn set_marks(&mut self, rules: Vec<Rule>) {
+        self.marks.replace(rules);
+        self.shown.classify_by(self.marks.classifier());
+        self.news.to_show = true;
+        // What servers of marks answer with depends on the rules.
+        self.news.all_touched = true;
+    }
+
     /// Which packets are ours for their mark: those of services that there are, and of removed
     /// ones as long as they have connections.
     pub(super) fn marked(&self) -> MarkedSet {
+        if self.marks.rules.is_empty() && self.marks.former.is_empty() {
+            return MarkedSet::default();
+        }
         let living = self.services.iter().map(|service| service.key);
         let ours: HashSet<(u32, bool)> = living
             .chain(self.trash.busy_services())
@@ -72,13 +84,15 @@ impl State {
 
     /// Marks whose services have connections.
     pub(super) fn busy_marks(&self) -> HashSet<u32> {
-        let busy = self.services.iter().filter(|service| service.has_connections());
-        let keys = busy.map(|service| service.key).chain(self.trash.busy_services());
-        keys.filter_map(|key| match key {
+        let mark = |key: ServiceKey| match key {
             ServiceKey::Fwmark { fwmark, .. } => Some(fwmark),
             ServiceKey::Address { .. } => None,
-        })
-        .collect()
+        };
+        let living = self
+            .services
+            .iter()
+            .filter_map(|service| mark(service.key).filter(|_| service.has_connections()));
+        living.chain(self.trash.busy_services().filter_map(mark)).collect()
     }
 }
 

@@ -20,9 +20,7 @@ impl Table {
         state: &State,
         wanted: &BTreeMap<String, u32>,
     ) -> Result<(), Refusal> {
-        let checked: Vec<_> =
-            wanted.iter().map(|(name, &value)| checked(name, value)).collect::<Result<_, _>>()?;
-        for (setting, value) in checked {
+        for (setting, value) in check(wanted)? {
             self.shared.settings.set(setting, value);
         }
         self.settings_changed(state);
@@ -32,7 +30,7 @@ impl Table {
     /// Tells those who do not look at settings packet by packet.
     fn settings_changed(&self, state: &State) {
         self.shared.review_defence();
-        for service in &state.services {
+        for service in state.services.iter() {
             service.choice().set_expirations(&self.expirations());
         }
     }
@@ -62,10 +60,15 @@ impl Table {
                 self.shared.settings.set(setting, said(after));
             }
         }
-        let state = self.lock();
+        let mut state = self.lock();
         self.settings_changed(&state);
-        self.publish(&state);
+        self.publish(&mut state);
     }
+}
+
+/// Settings and their values, if all of them can be had.
+pub(super) fn check(wanted: &BTreeMap<String, u32>) -> Result<Vec<(Setting, u32)>, Refusal> {
+    wanted.iter().map(|(name, &value)| checked(name, value)).collect()
 }
 
 fn checked(name: &str, value: u32) -> Result<(Setting, u32), Refusal> {

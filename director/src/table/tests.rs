@@ -1,5 +1,8 @@
 //! Commands with the kernel's answers, and reloads that change only what differs.
 
+mod batch;
+mod followers;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;

@@ -6,6 +6,7 @@
 //! its packets must keep coming to us: those of clients would be reset by the kernel's stack, those
 //! of NAT servers would reach clients untranslated.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +25,12 @@ pub(super) const TRASH_TIME: Duration = Duration::from_secs(120);
 /// See the module.
 #[derive(Default)]
 pub(super) struct Trash {
+    services: HashMap<ServiceKey, Heap>,
+}
+
+/// What is left of the servers of one service.
+#[derive(Default)]
+struct Heap {
     removed: Vec<Removed>,
     former: Vec<Former>,
 }
@@ -41,7 +48,6 @@ pub(super) struct Removed {
 
 /// A server's forwarding method before an edit: its connections keep it.
 struct Former {
-    service: ServiceKey,
     server: Arc<RealServer>,
     transmitter: Transmitter,
 }
@@ -68,7 +74,7 @@ impl Trash {
         transmitter: Transmitter,
         now: Duration,
     ) {
-        self.removed.push(Removed {
+        self.services.entry(service.key).or_default().removed.push(Removed {
             service: service.clone(),
             transmitter,
             since: now,
@@ -79,27 +85,80 @@ impl Trash {
 
     /// The removed server that would come back as `address` of the service `key`.
     pub(super) fn find(&self, key: &ServiceKey, address: SocketAddr) -> Option<&Removed> {
-        self.removed.iter().find(|removed| removed.is(key, address))
+        let removed = &self.services.get(key)?.removed;
+        removed.iter().find(|removed| removed.server.address() == address)
     }
 
     /// Forgets a server that has come back.
     pub(super) fn forget(&mut self, key: &ServiceKey, address: SocketAddr) {
-        self.removed.retain(|removed| !removed.is(key, address));
+        if let Some(heap) = self.services.get_mut(key) {
+            heap.removed.retain(|removed| removed.server.address() != address);
+        }
     }
 
     /// Notes that a server had another forwarding method so far.
     pub(super) fn note_former(&mut self, service: ServiceKey, member: &Member) {
         let (transmitter, server) = (Transmitter::from(&member.spec), &member.server);
+        if !server.has_connections() {
+            return;
+        }
+        let former = &mut self.services.entry(service).or_default().former;
         let is_known =
             |known: &Former| Arc::ptr_eq(&known.server, server) && known.transmitter == transmitter;
-        if server.has_connections() && !self.former.iter().any(is_known) {
-            self.former.push(Former { service, server: server.clone(), transmitter });
+        if !former.iter().any(is_known) {
+            former.push(Former { server: server.clone(), transmitter });
         }
     }
 
-    /// Forgets what nobody needs any more by `now`. True when [`interests`](Trash::interests) may
-    /// have become fewer.
-    pub(super) fn sweep(&mut self, now: Duration) -> bool {
+    /// Forgets what nobody needs any more by `now`. Tells `changed` the services of which
+    /// [`interests`](Trash::interests) may have become fewer.
+    pub(super) fn sweep(&mut self, now: Duration, mut changed: impl FnMut(ServiceKey)) {
+        self.services.retain(|key, heap| {
+            if heap.sweep(now) {
+                changed(*key);
+            }
+            !heap.removed.is_empty() || !heap.former.is_empty()
+        });
+    }
+
+    /// Services, by name, of which something is left.
+    pub(super) fn keys(&self) -> impl Iterator<Item = ServiceKey> + '_ {
+        self.services.keys().copied()
+    }
+
+    /// Services, by name, of which removed servers still have connections.
+    pub(super) fn busy_services(&self) -> impl Iterator<Item = ServiceKey> + '_ {
+        let is_busy = |heap: &Heap| heap.removed.iter().any(|removed| removed.busy);
+        self.services.iter().filter(move |(_, heap)| is_busy(heap)).map(|(key, _)| *key)
+    }
+
+    /// What must still be steered to us for the service `key`.
+    pub(super) fn interests(
+        &self,
+        key: &ServiceKey,
+        ports: &Ports,
+        marks: &Marks,
+    ) -> Vec<Interest> {
+        let mut interests = Vec::new();
+        let Some(heap) = self.services.get(key) else { return interests };
+        for removed in heap.removed.iter().filter(|removed| removed.busy) {
+            interests.extend(of_service(key));
+            interests.extend(ftp::of_service(&removed.service));
+        }
+        let removed =
+            heap.removed.iter().map(|removed| (removed.transmitter, removed.server.address()));
+        let former = heap.former.iter().map(|former| (former.transmitter, former.server.address()));
+        for (transmitter, server) in removed.chain(former) {
+            interests.extend(of_server(key, transmitter, server, marks));
+            interests.extend(ftp::of_server(ports, key, transmitter, server));
+        }
+        interests
+    }
+}
+
+impl Heap {
+    /// Forgets what nobody needs any more; whether what is left has become less.
+    fn sweep(&mut self, now: Duration) -> bool {
         let before = self.removed.len() + self.former.len();
         self.former.retain(|former| former.server.has_connections());
         self.removed
@@ -112,40 +171,5 @@ impl Trash {
             }
         }
         changed
-    }
-
-    /// Services, by name, of which removed servers still have connections.
-    pub(super) fn busy_services(&self) -> impl Iterator<Item = ServiceKey> + '_ {
-        self.removed.iter().filter(|removed| removed.busy).map(|removed| removed.service.key)
-    }
-
-    /// What must still be steered to us.
-    pub(super) fn interests<'a>(
-        &'a self,
-        ports: &'a Ports,
-        marks: &'a Marks,
-    ) -> impl Iterator<Item = Interest> + 'a {
-        let services = self.removed.iter().filter(|removed| removed.busy).flat_map(|removed| {
-            let data = ftp::of_service(&removed.service);
-            of_service(&removed.service.key).into_iter().chain(data)
-        });
-        let removed = self
-            .removed
-            .iter()
-            .map(|removed| (&removed.service.key, removed.transmitter, removed.server.address()));
-        let former = self
-            .former
-            .iter()
-            .map(|former| (&former.service, former.transmitter, former.server.address()));
-        services.chain(removed.chain(former).flat_map(|(service, transmitter, server)| {
-            let data = ftp::of_server(ports, service, transmitter, server);
-            of_server(service, transmitter, server, marks).into_iter().chain(data)
-        }))
-    }
-}
-
-impl Removed {
-    fn is(&self, key: &ServiceKey, address: SocketAddr) -> bool {
-        self.service.key == *key && self.server.address() == address
     }
 }

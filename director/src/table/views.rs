@@ -7,31 +7,23 @@ use crate::control::api::{
     ConnectionView, EngineData, Protocol, ServerSpec, ServerView, ServiceView,
 };
 use crate::dispatch::connection::Connection;
+use crate::dispatch::service::Service;
 use crate::dispatch::sip;
 
 impl Table {
     /// All services in the order of their addition, their servers newest first.
     pub fn service_views(&self) -> Vec<ServiceView> {
+        self.each_service_view().collect()
+    }
+
+    /// The same, made while they are read. Which services there are is settled now, and what they
+    /// look like when their turn comes: the table is not locked meanwhile.
+    pub fn each_service_view(&self) -> impl Iterator<Item = ServiceView> + Send + use<> {
         let state = self.lock();
-        let view = |service: &std::sync::Arc<crate::dispatch::service::Service>| ServiceView {
-            spec: service.spec(),
-            declared: state.declared.contains_key(&service.key),
-            stats: service.traffic.stats(),
-            servers: service
-                .choice()
-                .members()
-                .iter()
-                .map(|member| ServerView {
-                    spec: shown(&member.spec),
-                    local: member.spec.forwarding.is_local(),
-                    active: member.server.load.active(),
-                    inactive: member.server.load.inactive(),
-                    persistent: member.server.templates(),
-                    stats: member.server.traffic.stats(),
-                })
-                .collect(),
-        };
-        state.services.iter().map(view).collect()
+        let is_declared = |service: &Service| state.declared.contains_key(&service.key);
+        let services: Vec<_> =
+            state.services.iter().map(|service| (service.clone(), is_declared(service))).collect();
+        services.into_iter().map(|(service, declared)| service_view(&service, declared))
     }
 
     /// Connections of one shard that have not expired by `now`, or `None` past the last shard.
@@ -44,6 +36,27 @@ impl Table {
                 .map(|connection| connection_view(connection, now))
                 .collect(),
         )
+    }
+}
+
+fn service_view(service: &Service, declared: bool) -> ServiceView {
+    ServiceView {
+        spec: service.spec(),
+        declared,
+        stats: service.traffic.stats(),
+        servers: service
+            .choice()
+            .members()
+            .iter()
+            .map(|member| ServerView {
+                spec: shown(&member.spec),
+                local: member.spec.forwarding.is_local(),
+                active: member.server.load.active(),
+                inactive: member.server.load.inactive(),
+                persistent: member.server.templates(),
+                stats: member.server.traffic.stats(),
+            })
+            .collect(),
     }
 }
 

@@ -155,7 +155,7 @@ impl Worker {
     pub fn run(mut self) -> std::io::Result<()> {
         while !self.stop.load(Relaxed) {
             let now = self.epoch.elapsed();
-            if self.breath(now)? == 0 {
+            if self.breath(now)? == 0 && !self.ports.iter().any(|port| port.port.is_lively()) {
                 self.sleep(now)?;
             }
         }

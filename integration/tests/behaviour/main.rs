@@ -11,6 +11,8 @@ mod capabilities;
 mod choice;
 mod control;
 mod death;
+mod many;
+mod means;
 mod neighbour;
 mod operator;
 mod path;

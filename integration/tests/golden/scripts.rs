@@ -3,6 +3,7 @@
 //! They set a search path of their own, so that being first in the caller's is not enough: ours has to
 //! stand where the real one does, as `docs/ipvsadm.md` says.
 
+use std::io::Write;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -95,5 +96,56 @@ fn save_and_restore_scripts_work_unchanged_quick() {
     assert!(named.starts_with("-A -t 192.0.2.10:http -s wrr -p 300 -M 255.255.255.0\n"), "{named}");
     let again = "ipvsadm-save -n | ipvsadm-restore && ipvsadm-save -n";
     assert_eq!(shell(&host, &director, again).unwrap(), RULES);
+    director.stop().unwrap();
+}
+
+#[test]
+fn ten_thousand_services_are_replaced_as_a_whole_or_not_at_all() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new("atomic").unwrap();
+    let (host, wire) = (lab.host("director").unwrap(), lab.segment("wire").unwrap());
+    lab.connect(&host, &wire, "eth0", &["192.0.2.1/24"]).unwrap();
+    let config = "mode = \"dispatcher\"\ninterfaces = [\"eth0\"]\n";
+    let director = Director::start(&lab, &host, config).unwrap();
+    director.ipvsadm(&["-A", "-t", "192.0.2.10:80"]).unwrap();
+    let mut rules = String::from("-C\n");
+    for service in 0..10_000 {
+        let key = format!("-t 198.18.{}.{}:80", service / 200, service % 200 + 1);
+        rules.push_str(&format!("-A {key} -s wlc\n"));
+        for server in 1..=10 {
+            rules.push_str(&format!("-a {key} -r 10.77.{}.{server}:80 -m -w 1\n", service % 250));
+        }
+    }
+    let (whole, broken) = (lab.logs().join("whole"), lab.logs().join("broken"));
+    std::fs::write(&whole, &rules).unwrap();
+    std::fs::write(&broken, rules + "-A -f 1\n-A -f 1\n").unwrap();
+
+    let before = director.services().unwrap();
+    let refused = shell(&host, &director, &format!("ipvsadm -R --atomic < {}", broken.display()));
+    let complaint = refused.unwrap_err().to_string();
+    assert!(complaint.contains("line 110003: Service already exists"), "{complaint}");
+    assert_eq!(director.services().unwrap(), before);
+
+    let timed = |line: &str| {
+        let start = std::time::Instant::now();
+        let output = shell(&host, &director, line).unwrap();
+        let _ = writeln!(std::io::stderr(), "{:.2} s: {line}", start.elapsed().as_secs_f64());
+        output
+    };
+    timed(&format!("ipvsadm -R --atomic < {}", whole.display()));
+    assert_eq!(timed("ipvsadm -Ln | wc -l").trim(), (3 + 110_000).to_string());
+    assert_eq!(timed("ipvsadm -Ln --nosort --stats | wc -l").trim(), (3 + 110_000).to_string());
+    let saved = timed("ipvsadm -Sn");
+    let mut lines: Vec<&str> = saved.lines().collect();
+    lines.sort_unstable();
+    let mut expected: Vec<String> =
+        std::fs::read_to_string(&whole).unwrap().lines().skip(1).map(str::to_owned).collect();
+    expected.sort_unstable();
+    assert!(lines == expected, "{} and {} lines", lines.len(), expected.len());
+    timed("ipvsadm -C");
+    timed(&format!("ipvsadm -R < {}", whole.display()));
+    assert_eq!(timed("ipvsadm -Sn | wc -l").trim(), "110000");
     director.stop().unwrap();
 }

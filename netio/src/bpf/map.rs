@@ -6,21 +6,39 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use super::error::MapError;
 use super::syscall::{self, Command, bpf, bpf_create};
 
-/// What kind of map. The discriminant is the kernel's `enum bpf_map_type`.
+/// What kind of map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
 pub enum MapKind {
     /// Any key, any value; all memory is taken when it is made.
-    Hash = 1,
+    Hash,
+    /// As `Hash`, but memory is taken entry by entry, beyond 16 bytes for each there may be.
+    GrowingHash,
     /// Key `u32` (native order) below the capacity; starts as zeroes, entries cannot be deleted.
-    Array = 2,
+    Array,
     /// As `Array`, one value per possible CPU. A lookup gives all of them, one after the other,
     /// each padded to a multiple of 8 bytes.
-    PerCpuArray = 6,
+    PerCpuArray,
     /// As `Hash`; when it is full, the entry not used for longest makes room.
-    LruHash = 9,
+    LruHash,
     /// Key `u32` receive queue, value `u32` file descriptor of an AF_XDP socket.
-    XskMap = 17,
+    XskMap,
+}
+
+/// The kernel's flag for maps that take memory entry by entry.
+const BPF_F_NO_PREALLOC: u32 = 1;
+
+impl MapKind {
+    /// The kernel's number in `enum bpf_map_type`, and flags.
+    fn number(self) -> (u32, u32) {
+        match self {
+            MapKind::Hash => (1, 0),
+            MapKind::GrowingHash => (1, BPF_F_NO_PREALLOC),
+            MapKind::Array => (2, 0),
+            MapKind::PerCpuArray => (6, 0),
+            MapKind::LruHash => (9, 0),
+            MapKind::XskMap => (17, 0),
+        }
+    }
 }
 
 /// A map, open until dropped (programs that use it keep it alive).
@@ -53,8 +71,10 @@ impl Map {
         value_size: u32,
         capacity: u32,
     ) -> Result<Map, MapError> {
+        let (map_type, map_flags) = kind.number();
         let mut attributes = syscall::MapCreate {
-            map_type: kind as u32,
+            map_type,
+            map_flags,
             key_size,
             value_size,
             max_entries: capacity,

@@ -69,11 +69,15 @@ pub struct XskOptions {
     /// Entries in the RX, TX and completion rings; a power of two from 64 to 32768. The fill ring
     /// has twice as many. Give the pool at least twice this many chunks for every port.
     pub ring_size: u32,
+    /// While packets come, look for more in the card itself rather than wait for its interrupts
+    /// (`SO_PREFER_BUSY_POLL`), if the kernel lets us.
+    pub busy_poll: bool,
 }
 
 impl XskOptions {
     /// Rings of 2048 entries: enough for a burst of a few milliseconds at a million packets a second.
+    /// No busy polling.
     pub fn new(interface: impl Into<String>, queue: u32, mode: Bind) -> XskOptions {
-        XskOptions { interface: interface.into(), queue, mode, ring_size: 2048 }
+        XskOptions { interface: interface.into(), queue, mode, ring_size: 2048, busy_poll: false }
     }
 }

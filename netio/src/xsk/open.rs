@@ -22,6 +22,9 @@ const PAUSES: u32 = 8;
 /// Frames that one wakeup may send in copy mode, where the kernel lets us choose.
 const BUDGET: u32 = 256;
 
+/// Packets that one busy poll may take from the card: a batch of the worker's.
+const POLL_BUDGET: i32 = 64;
+
 /// Everything that a bound socket consists of.
 ///
 /// The order of the fields is the order of their end: rings are unmapped before the socket is
@@ -36,6 +39,8 @@ pub(super) struct Opened {
     pub(super) ledger: Ledger,
     pub(super) format: TxFormat,
     pub(super) interface: u32,
+    /// Whether wakeups do the work of the card's interrupt.
+    pub(super) busy_polls: bool,
 }
 
 impl Opened {
@@ -79,6 +84,7 @@ impl Opened {
             },
             interface: index,
             socket: Arc::clone(&socket),
+            busy_polls: false,
         };
         opened.refill(pool, options.ring_size as usize);
         if let Err(error) = bind(fd, index, options, &umem) {
@@ -86,6 +92,7 @@ impl Opened {
             return Err(error);
         }
         socket::raise_budget(fd, options.ring_size.min(BUDGET));
+        opened.busy_polls = options.busy_poll && socket::prefer_busy_poll(fd, POLL_BUDGET).is_ok();
         pool.sharers.add(&socket, index, options.queue, options.mode);
         Ok(opened)
     }

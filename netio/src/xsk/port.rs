@@ -15,6 +15,10 @@ const PATIENCE: u32 = 8;
 /// does not tell. An idle worker flushes ten times a second, and must not sit there for long.
 const FLUSHES_PER_CHECK: u32 = 16;
 
+/// After so many looks in vain, of which each has had the kernel look at the card, a port that polls
+/// busily is at rest: about a tenth of a millisecond after its last packet.
+const LOOKS: u32 = 128;
+
 /// One queue of one interface over AF_XDP.
 ///
 /// All ports of a worker are opened on the worker's one [`Pool`] and are used with that pool only.
@@ -32,6 +36,8 @@ pub struct XskPort {
     /// Chunks that the kernel has for receiving.
     filled: usize,
     flushes: u32,
+    /// Looks in vain since the last packet.
+    in_vain: u32,
     counters: PortCounters,
 }
 
@@ -65,7 +71,16 @@ impl XskPort {
         };
         let pool = pool.id();
         let counters = PortCounters::default();
-        Ok(XskPort { opened, options, pool, fill_target, filled, flushes: 0, counters })
+        Ok(XskPort {
+            opened,
+            options,
+            pool,
+            fill_target,
+            filled,
+            flushes: 0,
+            in_vain: LOOKS,
+            counters,
+        })
     }
 
     /// The socket, to be put into an XSKMAP at the place of its queue.
@@ -86,6 +101,11 @@ impl XskPort {
     /// Zero-copy or copy.
     pub fn mode(&self) -> Bind {
         self.options.mode
+    }
+
+    /// Whether it polls busily while there is traffic: that was asked for, and the kernel agreed.
+    pub fn busy_polls(&self) -> bool {
+        self.opened.busy_polls
     }
 
     /// What the kernel has counted for the socket; zero when it cannot be asked.
@@ -205,7 +225,13 @@ impl Port for XskPort {
         self.opened.rx.release();
         self.counters.received += received as u64;
         if received > 0 {
+            self.in_vain = 0;
             self.refill(pool);
+        } else if self.is_lively() {
+            self.in_vain += 1;
+            if let Wakeup::Gone(error) = socket::wake_receive(self.fd()) {
+                return Err(error);
+            }
         }
         Ok(received)
     }
@@ -281,5 +307,9 @@ impl Port for XskPort {
 
     fn held(&self) -> usize {
         self.opened.ledger.held()
+    }
+
+    fn is_lively(&self) -> bool {
+        self.opened.busy_polls && self.in_vain < LOOKS
     }
 }

@@ -9,6 +9,14 @@ use crate::sockopt;
 /// `XDP_MAX_TX_SKB_BUDGET` of linux/if_xdp.h (Linux 6.17), which libc does not have yet.
 const XDP_MAX_TX_SKB_BUDGET: i32 = 9;
 
+/// `SO_PREFER_BUSY_POLL` and `SO_BUSY_POLL_BUDGET` of asm-generic/socket.h (Linux 5.11), which libc
+/// does not have for every architecture.
+const SO_PREFER_BUSY_POLL: i32 = 69;
+const SO_BUSY_POLL_BUDGET: i32 = 70;
+
+/// Anything but 0 switches it on; our calls never wait, so that it does not matter how much.
+const BUSY_POLL_MICROSECONDS: i32 = 20;
+
 /// What a wakeup has come to.
 #[derive(Debug)]
 pub(crate) enum Wakeup {
@@ -61,6 +69,17 @@ pub(crate) fn bind(
 /// then more wakeups are needed.
 pub(crate) fn raise_budget(fd: BorrowedFd<'_>, frames: u32) {
     let _ = sockopt::set(fd, libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, frames);
+}
+
+/// Has calls that wake the kernel ([`wake_receive`], [`wake_transmit`]) do the work of the card's
+/// interrupt, up to `budget` packets each, and the kernel prefer that to interrupts.
+///
+/// # Errors
+/// When the kernel does not know that (before Linux 5.11), or does not permit it.
+pub(crate) fn prefer_busy_poll(fd: BorrowedFd<'_>, budget: i32) -> io::Result<()> {
+    sockopt::set(fd, libc::SOL_SOCKET, SO_PREFER_BUSY_POLL, 1_i32)?;
+    sockopt::set(fd, libc::SOL_SOCKET, libc::SO_BUSY_POLL, BUSY_POLL_MICROSECONDS)?;
+    sockopt::set(fd, libc::SOL_SOCKET, SO_BUSY_POLL_BUDGET, budget)
 }
 
 /// The kernel's counters.

@@ -200,3 +200,36 @@ fn a_flood_that_nobody_takes_is_counted_and_the_port_recovers() {
         assert_eq!(pool.available() + port.held(), pool.capacity());
     });
 }
+
+#[test]
+fn a_port_that_polls_busily_is_lively_after_a_packet_and_comes_to_rest() {
+    lab::alone(|| {
+        lab::veth("sw0", "sw1", 1);
+        let mut pool = pool();
+        let busy = XskOptions { busy_poll: true, ..options("sw0", 0) };
+        let mut port = XskPort::open(&mut pool, busy).unwrap();
+        assert!(port.busy_polls(), "this kernel knows SO_PREFER_BUSY_POLL");
+        let redirect = Redirect::attach(port.interface_index(), NATIVE);
+        redirect.set(0, port.fd());
+        let (mut sender, mut sender_pool) = witness("sw1");
+        for round in 0..3 {
+            let frames: Vec<_> = (0..100).map(|n| numbered(round * 100 + n, 60)).collect();
+            send(&mut sender, &mut sender_pool, &frames);
+            let expected: Vec<_> = (round * 100..round * 100 + 100).collect();
+            assert_eq!(collect(&mut port, &mut pool, 100, number), expected);
+            assert!(port.is_lively(), "more may come at once");
+            // The kernels' own packets may keep it awake for a while.
+            let deadline = Instant::now() + frames::PATIENCE;
+            while port.is_lively() && Instant::now() < deadline {
+                let mut batch = Vec::new();
+                port.receive(&mut pool, &mut batch, 64).unwrap();
+                batch.drain(..).for_each(|frame| pool.release(frame));
+                port.flush(&mut pool).unwrap();
+            }
+            assert!(!port.is_lively(), "it never sleeps");
+        }
+        assert_eq!(pool.available() + port.held(), pool.capacity());
+        let calm = XskPort::open(&mut pool, XskOptions { busy_poll: false, ..options("sw1", 0) });
+        assert!(!calm.unwrap().busy_polls());
+    });
+}

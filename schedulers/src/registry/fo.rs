@@ -2,30 +2,15 @@
 //!
 //! Follows `ip_vs_fo.c`. The next highest takes over when it is quiesced or overloaded.
 
-use crate::weight::each;
-use crate::{Entry, Key, Scheduler, Server};
-use std::cmp::Reverse;
-use std::sync::Arc;
-use std::time::Duration;
+use crate::Entry;
+use crate::least::Least;
+use crate::weight::lightness;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "fo",
     summary: "weighted failover: all to the eligible server of the highest weight",
-    create: |_| Box::new(Failover),
+    create: |_| Box::new(Least::by(lightness)),
 };
-
-#[derive(Debug)]
-struct Failover;
-
-impl Scheduler for Failover {
-    fn choose(&mut self, servers: &[Arc<Server>], _: &Key, _: Duration) -> Option<usize> {
-        // `max_by_key` would keep the last of equals; the lower index, nearer the head, wins.
-        each(servers)
-            .filter(|(_, server)| server.is_eligible())
-            .max_by_key(|(index, server)| (server.weight(), Reverse(*index)))
-            .map(|(index, _)| index)
-    }
-}
 
 #[cfg(test)]
 mod tests {

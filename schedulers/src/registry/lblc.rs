@@ -5,10 +5,11 @@
 //! which takes its place. The remembered server's *overload flag is not looked at*: it may get
 //! connections beyond its upper threshold.
 
+use crate::least::Least;
 use crate::locality::{Destinations, is_swamped};
 use crate::remembered::Remembered;
-use crate::weight::weighted_least_connection;
-use crate::{Entry, Expirations, Key, Options, Scheduler, Server};
+use crate::weight::overhead_by_weight;
+use crate::{Change, Entry, Expirations, Key, Options, Scheduler, Server, TooManyServers};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,18 +20,28 @@ pub(crate) const ENTRY: Entry = Entry {
 };
 
 struct LocalityBased {
+    /// All servers, as wlc sees them.
+    all: Least,
     destinations: Destinations<Remembered>,
 }
 
 impl LocalityBased {
     fn new(options: &Options) -> LocalityBased {
-        LocalityBased { destinations: Destinations::new(options.seed, Expirations::default().lblc) }
+        LocalityBased {
+            all: Least::by(overhead_by_weight),
+            destinations: Destinations::new(options.seed, Expirations::default().lblc),
+        }
     }
 }
 
-// A change of the list need not be told: what is remembered is looked up by id. As in the kernel,
-// a server that is removed and comes back under the same id has its destinations again.
+// What is remembered is looked up by id. As in the kernel, a server that is removed and comes back
+// under the same id has its destinations again.
 impl Scheduler for LocalityBased {
+    fn changed(&mut self, servers: &[Arc<Server>], change: Change) -> Result<(), TooManyServers> {
+        self.all.follow(servers, change);
+        Ok(())
+    }
+
     fn set_expirations(&mut self, expirations: &Expirations) {
         self.destinations.set_expiration(expirations.lblc);
     }
@@ -44,11 +55,11 @@ impl Scheduler for LocalityBased {
             {
                 return Some(index);
             }
-            let index = weighted_least_connection(servers)?;
+            let index = self.all.lightest(servers)?;
             *remembered = Remembered::at(servers, index)?;
             return Some(index);
         }
-        let index = weighted_least_connection(servers)?;
+        let index = self.all.lightest(servers)?;
         if self.destinations.has_room() {
             self.destinations.insert(key.destination, Remembered::at(servers, index)?, now);
         }

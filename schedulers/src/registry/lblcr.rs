@@ -8,8 +8,9 @@
 use crate::locality::{Destinations, is_swamped};
 use crate::remembered::Remembered;
 use crate::replicas::{Replicas, Set};
-use crate::weight::{is_lighter, least_loaded, weighted_least_connection};
-use crate::{Entry, Expirations, Key, Options, Scheduler, Server, ServerId};
+use crate::least::Least;
+use crate::weight::{is_lighter, least_loaded, overhead_by_weight};
+use crate::{Change, Entry, Expirations, Key, Options, Scheduler, Server, ServerId, TooManyServers};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ pub(crate) const ENTRY: Entry = Entry {
 };
 
 struct Replicated {
+    /// All servers, as wlc sees them.
+    all: Least,
     destinations: Destinations<Set>,
     replicas: Replicas,
 }
@@ -28,6 +31,7 @@ impl Replicated {
     fn new(options: &Options) -> Replicated {
         let expiration = Expirations::default().lblcr;
         Replicated {
+            all: Least::by(overhead_by_weight),
             destinations: Destinations::new(options.seed, expiration),
             replicas: Replicas::new(),
         }
@@ -35,6 +39,11 @@ impl Replicated {
 }
 
 impl Scheduler for Replicated {
+    fn changed(&mut self, servers: &[Arc<Server>], change: Change) -> Result<(), TooManyServers> {
+        self.all.follow(servers, change);
+        Ok(())
+    }
+
     fn set_expirations(&mut self, expirations: &Expirations) {
         self.destinations.set_expiration(expirations.lblcr);
     }
@@ -47,7 +56,7 @@ impl Scheduler for Replicated {
             let members = replicas.members(set).filter_map(|member| member.find(servers));
             let least = least_loaded(
                 members.map(|index| (index, servers[index].as_ref())),
-                Server::overhead,
+                overhead_by_weight,
             );
             // The kernel chooses before it shrinks the set: the server that leaves may be the one
             // that is used once more.
@@ -62,11 +71,11 @@ impl Scheduler for Replicated {
             {
                 return Some(index);
             }
-            let index = weighted_least_connection(servers)?;
+            let index = self.all.lightest(servers)?;
             replicas.insert(set, Remembered::at(servers, index)?, now);
             return Some(index);
         }
-        let index = weighted_least_connection(servers)?;
+        let index = self.all.lightest(servers)?;
         if self.destinations.has_room() {
             let mut set = Set::empty(now);
             replicas.insert(&mut set, Remembered::at(servers, index)?, now);

@@ -2,29 +2,15 @@
 //!
 //! Follows `ip_vs_lc.c`. An active connection counts 257, any other 1 ([`Server::overhead`]).
 
-use crate::weight::each;
-use crate::{Entry, Key, Scheduler, Server};
-use std::sync::Arc;
-use std::time::Duration;
+use crate::Entry;
+use crate::least::Least;
+use crate::weight::overhead;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "lc",
     summary: "least connection: the fewest connections, active ones counting most",
-    create: |_| Box::new(LeastConnection),
+    create: |_| Box::new(Least::by(overhead)),
 };
-
-#[derive(Debug)]
-struct LeastConnection;
-
-impl Scheduler for LeastConnection {
-    fn choose(&mut self, servers: &[Arc<Server>], _: &Key, _: Duration) -> Option<usize> {
-        // `min_by_key` keeps the first of equals: the newest server wins a tie.
-        each(servers)
-            .filter(|(_, server)| server.is_eligible())
-            .min_by_key(|(_, server)| server.overhead())
-            .map(|(index, _)| index)
-    }
-}
 
 #[cfg(test)]
 mod tests {

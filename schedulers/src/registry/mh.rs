@@ -28,6 +28,8 @@ pub(crate) const ENTRY: Entry = Entry {
 const TABLE_INDEX: u32 = 12;
 /// The prime that goes with the index; also the most servers there can be.
 const TABLE_SIZE: u32 = 4093;
+/// Each has a slot at least.
+pub(super) const MOST_SERVERS: usize = TABLE_SIZE as usize;
 /// Weights are scaled down to this many bits.
 const TURN_BITS: u32 = TABLE_INDEX / 2;
 
@@ -55,7 +57,7 @@ impl MaglevHashing {
 
 impl Scheduler for MaglevHashing {
     fn changed(&mut self, servers: &[Arc<Server>], _: Change) -> Result<(), TooManyServers> {
-        let limit = TABLE_SIZE as usize;
+        let limit = MOST_SERVERS;
         if servers.len() > limit {
             // The old table stays in force, as in the kernel.
             return Err(TooManyServers { limit });

@@ -3,27 +3,15 @@
 //! Follows `ip_vs_nq.c`. Idle means no active connection; how fast the server is does not matter
 //! then, so that it is put to use.
 
-use crate::weight::{each, expected_delay, least_loaded};
-use crate::{Entry, Key, Scheduler, Server};
-use std::sync::Arc;
-use std::time::Duration;
+use crate::Entry;
+use crate::least::Least;
+use crate::weight::queue;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "nq",
     summary: "never queue: an idle server if there is one, else shortest expected delay",
-    create: |_| Box::new(NeverQueue),
+    create: |_| Box::new(Least::by(queue)),
 };
-
-#[derive(Debug)]
-struct NeverQueue;
-
-impl Scheduler for NeverQueue {
-    fn choose(&mut self, servers: &[Arc<Server>], _: &Key, _: Duration) -> Option<usize> {
-        let idle = |server: &Arc<Server>| server.is_eligible() && server.active() == 0;
-        let first_idle = servers.iter().position(idle);
-        first_idle.or_else(|| least_loaded(each(servers), expected_delay))
-    }
-}
 
 #[cfg(test)]
 mod tests {

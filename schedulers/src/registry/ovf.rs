@@ -4,32 +4,20 @@
 //! so that it gets `weight + 1` of them. Inactive connections do not count, which makes the rule
 //! of little use for UDP.
 
-use crate::weight::each;
-use crate::{Entry, Key, Scheduler, Server};
-use std::cmp::Reverse;
-use std::sync::Arc;
-use std::time::Duration;
+use crate::least::Least;
+use crate::weight::{Burden, UNBEARABLE, lightness};
+use crate::{Entry, Server};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "ovf",
     summary: "overflow: the heaviest server with no more active connections than its weight",
-    create: |_| Box::new(Overflow),
+    create: |_| Box::new(Least::by(room)),
 };
 
-#[derive(Debug)]
-struct Overflow;
-
-impl Scheduler for Overflow {
-    fn choose(&mut self, servers: &[Arc<Server>], _: &Key, _: Duration) -> Option<usize> {
-        each(servers)
-            .filter(|(_, server)| server.is_eligible() && has_room(server))
-            .max_by_key(|(index, server)| (server.weight(), Reverse(*index)))
-            .map(|(index, _)| index)
-    }
-}
-
-fn has_room(server: &Server) -> bool {
-    i64::from(server.active()) <= i64::from(server.weight())
+/// The heavier the lighter, as long as it is not full.
+fn room(server: &Server) -> Burden {
+    let has_room = i64::from(server.active()) <= i64::from(server.weight());
+    if has_room { lightness(server) } else { UNBEARABLE }
 }
 
 #[cfg(test)]

@@ -3,25 +3,15 @@
 //! Follows `ip_vs_sed.c`. The one is the connection about to come; inactive ones do not count.
 //! Weinrib and Shenker, "Greed is not enough", INFOCOM 1988.
 
-use crate::weight::{each, expected_delay, least_loaded};
-use crate::{Entry, Key, Scheduler, Server};
-use std::sync::Arc;
-use std::time::Duration;
+use crate::Entry;
+use crate::least::Least;
+use crate::weight::expected_delay;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "sed",
     summary: "shortest expected delay: lowest (active + 1) / weight",
-    create: |_| Box::new(ShortestExpectedDelay),
+    create: |_| Box::new(Least::by(expected_delay)),
 };
-
-#[derive(Debug)]
-struct ShortestExpectedDelay;
-
-impl Scheduler for ShortestExpectedDelay {
-    fn choose(&mut self, servers: &[Arc<Server>], _: &Key, _: Duration) -> Option<usize> {
-        least_loaded(each(servers), expected_delay)
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -5,8 +5,9 @@
 //! reaches 0: the first server has one chance more than its weight. Both draws may fall to the same
 //! server. Mitzenmacher, Richa, Sitaraman, "The Power of Two Random Choices", 2001.
 
+use crate::watched::{Rule, Tree, Watched};
 use crate::weight::{each, is_lighter};
-use crate::{Entry, Key, Options, Scheduler, Server};
+use crate::{Change, Entry, Key, Options, Scheduler, Server, TooManyServers};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,24 +17,42 @@ pub(crate) const ENTRY: Entry = Entry {
     create: |options| Box::new(TwoChoices::new(options)),
 };
 
-#[derive(Debug)]
 struct TwoChoices {
     draws: Draws,
+    /// Sums of eligible weights.
+    sums: Watched<u64>,
 }
 
 impl TwoChoices {
     fn new(options: &Options) -> TwoChoices {
-        TwoChoices { draws: Draws { state: options.seed } }
+        let sum = Rule { nobody: 0, measure: eligible_share, join: |older, newer| older + newer };
+        TwoChoices { draws: Draws { state: options.seed }, sums: Watched::by(sum) }
     }
 }
 
 impl Scheduler for TwoChoices {
+    fn changed(&mut self, servers: &[Arc<Server>], change: Change) -> Result<(), TooManyServers> {
+        self.sums.follow(servers, change);
+        Ok(())
+    }
+
     fn choose(&mut self, servers: &[Arc<Server>], _: &Key, _: Duration) -> Option<usize> {
+        let draws = &mut self.draws;
+        if let Some(tree) = self.sums.review(servers) {
+            let total = tree.all();
+            if total == 0 {
+                return None;
+            }
+            let mut drawn = || fall(tree, draws.up_to(total));
+            let (first, second) = (drawn()?, drawn()?);
+            let burden = |index: usize| burden(&servers[index]);
+            return Some(if is_lighter(burden(second), burden(first)) { second } else { first });
+        }
         let eligible = || each(servers).filter(|(_, server)| server.is_eligible());
         let (last, _) = eligible().last()?;
         let total: u64 = eligible().map(|(_, server)| share(server)).sum();
-        let first = draw(eligible(), self.draws.up_to(total));
-        let second = draw(eligible(), self.draws.up_to(total));
+        let first = draw(eligible(), draws.up_to(total));
+        let second = draw(eligible(), draws.up_to(total));
         // Another worker may have lowered a weight since the sum was taken; a draw beyond the end
         // then falls to the last server.
         Some(match (first, second) {
@@ -44,9 +63,30 @@ impl Scheduler for TwoChoices {
     }
 }
 
+fn eligible_share(server: &Server) -> u64 {
+    if server.is_eligible() { share(server) } else { 0 }
+}
+
 /// The weight as a share; never negative.
 fn share(server: &Server) -> u64 {
     u64::from(server.weight().max(0).unsigned_abs())
+}
+
+fn burden(server: &Server) -> (u64, i32) {
+    (server.overhead(), server.weight())
+}
+
+/// The index of the server that a number up to the sum of all falls to, which is not 0.
+fn fall(tree: &Tree<u64>, number: u64) -> Option<usize> {
+    // Both 0 and 1 fall to the first that has a weight.
+    let mut left = number.max(1);
+    tree.descend(|_, newer| {
+        let is_newer = left <= newer;
+        if !is_newer {
+            left -= newer;
+        }
+        is_newer
+    })
 }
 
 /// The server that a number falls to, with its overhead and weight.
@@ -57,7 +97,7 @@ fn draw<'a>(
     for (index, server) in servers {
         number = number.saturating_sub(share(server));
         if number == 0 {
-            return Some((index, (server.overhead(), server.weight())));
+            return Some((index, burden(server)));
         }
     }
     None
@@ -98,6 +138,27 @@ mod tests {
         let expected = [0, 0, 0, 1, 2, 2, 2].map(Some);
         assert_eq!(drawn, expected);
         assert_eq!(falls(7), None);
+    }
+
+    #[test]
+    fn in_a_long_list_a_draw_falls_to_the_same_server() {
+        let weights: Vec<i32> = (0..50).map(|number| [0, 3, 1, 7, 2][number % 5]).collect();
+        let list = servers(&weights);
+        overload(&list[3]);
+        overload(&list[47]);
+        let mut twos = TwoChoices::new(&Options::default());
+        twos.changed(&list, Change::Bound).unwrap();
+        for quiesced in [None, Some(1), Some(49), Some(24)] {
+            quiesced.inspect(|index: &usize| list[*index].set_weight(0));
+            let tree = twos.sums.review(&list).unwrap();
+            let eligible = || each(&list).filter(|(_, server)| server.is_eligible());
+            let total: u64 = eligible().map(|(_, server)| share(server)).sum();
+            assert_eq!(tree.all(), total);
+            for number in 0..=total {
+                let walked = draw(eligible(), number).map(|(index, _)| index);
+                assert_eq!(fall(tree, number), walked, "{number} of {total}");
+            }
+        }
     }
 
     #[test]

@@ -3,25 +3,15 @@
 //! Follows `ip_vs_wlc.c`. There is no slow start: a new server without connections gets every new
 //! one until it has caught up.
 
-use crate::weight::weighted_least_connection;
-use crate::{Entry, Key, Scheduler, Server};
-use std::sync::Arc;
-use std::time::Duration;
+use crate::Entry;
+use crate::least::Least;
+use crate::weight::overhead_by_weight;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "wlc",
     summary: "weighted least connection: the fewest connections for its weight",
-    create: |_| Box::new(WeightedLeastConnection),
+    create: |_| Box::new(Least::by(overhead_by_weight)),
 };
-
-#[derive(Debug)]
-struct WeightedLeastConnection;
-
-impl Scheduler for WeightedLeastConnection {
-    fn choose(&mut self, servers: &[Arc<Server>], _: &Key, _: Duration) -> Option<usize> {
-        weighted_least_connection(servers)
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -53,7 +53,8 @@ impl Scheduler for WeightedRoundRobin {
         }
         let cursor = self.cursor.and_then(|cursor| cursor.find(servers));
         let mut from = cursor.map_or(0, |index| index + 1);
-        let heaviest = heaviest_available(servers);
+        // Looked for only when a walk has found nobody: that is once in a walk, not once in a choice.
+        let mut heaviest = None;
         let mut lowest_walk = false;
         let mut restarted = false;
         let mut stop = None;
@@ -78,6 +79,7 @@ impl Scheduler for WeightedRoundRobin {
                 }
                 restarted = true;
             }
+            let heaviest = *heaviest.get_or_insert_with(|| heaviest_available(servers));
             self.bar = skip_idle_walks(self.bar, self.step, heaviest);
             lowest_walk = self.bar <= self.step;
             if lowest_walk && restarted {

@@ -38,6 +38,8 @@ fn a_file_with_interfaces_only_has_the_documented_defaults() {
             interfaces: vec!["eth0".to_owned()],
             io: Io::Auto,
             workers: None,
+            cpus: Vec::new(),
+            busy_poll: None,
             ring_size: 2048,
             frames: None,
             own_addresses: false,
@@ -106,6 +108,8 @@ fn every_setting_reaches_the_configuration() {
         interfaces = ["eth0", "bond0.17"]
         io = "zero-copy"
         workers = 3
+        cpus = [4, 0, 1023, 7]
+        busy_poll = false
         ring_size = 4096
         frames = 16384
         own_addresses = true
@@ -118,7 +122,8 @@ fn every_setting_reaches_the_configuration() {
     assert_eq!(config.mode, Mode::Nlb);
     assert_eq!(config.interfaces, ["eth0", "bond0.17"]);
     assert_eq!(config.io, Io::ZeroCopy);
-    assert_eq!(config.workers, Some(3));
+    assert_eq!((config.workers, config.cpus), (Some(3), vec![4, 0, 1023, 7]));
+    assert_eq!(config.busy_poll, Some(false));
     assert_eq!((config.ring_size, config.frames), (4096, Some(16_384)));
     assert!(config.own_addresses);
     assert_eq!(config.control.to_str(), Some("/tmp/control.sock"));

@@ -16,6 +16,10 @@ use crate::worker::WorkerPort;
 pub(in crate::process) struct Bench {
     pub(in crate::process) ports: Vec<WorkerPort>,
     pub(in crate::process) pool: Pool,
+    /// The core that serves the interrupt of its first queue, if there is one.
+    pub(in crate::process) core: Option<usize>,
+    /// Whether all its ports poll busily.
+    pub(super) busy_polls: bool,
 }
 
 /// Frames for the worker itself: batches, answers, packets that wait for a neighbour.
@@ -30,7 +34,7 @@ impl Bench {
         let frames = config.frames.unwrap_or(enough);
         let pool = Pool::new(frames, chunk)
             .with_context(|| format!("no memory for {frames} frames of {chunk} bytes"))?;
-        Ok(Bench { ports: Vec::new(), pool })
+        Ok(Bench { ports: Vec::new(), pool, core: None, busy_polls: false })
     }
 
     /// Adds a port.

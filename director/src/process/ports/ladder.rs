@@ -92,6 +92,7 @@ impl Step {
         };
         let mut options = XskOptions::new(&card.name, queue, mode);
         options.ring_size = config.ring_size;
+        options.busy_poll = config.busy_poll.unwrap_or(self == Step::ZeroCopy);
         Ok(XskPort::open(pool, options)?)
     }
 }

@@ -8,20 +8,20 @@ mod attachment;
 mod bench;
 mod ladder;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use arc_swap::ArcSwap;
-use netio::interface;
 use netio::{PacketOptions, PacketPort};
 use netio::{Pool, Port};
+use netio::{interface, interrupts};
 
 use crate::config::{Config, Io};
 use crate::control::api::PortView;
-use crate::steer::{DEFAULT_CAPACITY, KeySet, Mark, MarkedSet, Steering};
-use crate::table::Interest;
+use crate::steer::{DEFAULT_CAPACITY, Key, KeySet, Kind, Mark, MarkedSet, Steering, Wanted};
+use crate::table::{Interest, Tidings};
 use attachment::Attachment;
 pub(super) use bench::Bench;
 use ladder::{Refusals, Step};
@@ -46,8 +46,11 @@ pub(super) struct Opened {
     attachments: Vec<Attachment>,
     benches: Vec<Bench>,
     views: Vec<PortView>,
-    /// What is steered to us, for AF_PACKET ports.
+    /// What shall be steered to us.
+    wanted: Wanted,
+    /// What is, for AF_PACKET ports, which see everything.
     keys: Arc<ArcSwap<KeySet>>,
+    has_filters: bool,
 }
 
 /// Opens all ports that the configuration asks for.
@@ -78,6 +81,7 @@ pub(super) fn open(config: &Config) -> Result<Opened> {
                     (_, _) => String::from("; as `io` in the configuration says"),
                 };
                 opened.summary.push_str(&why);
+                opened.summary.push_str(&opened.means(config));
                 return Ok(opened);
             }
             Err(error) => refusals.add(step, &error),
@@ -112,7 +116,9 @@ fn attempt(step: Step, config: &Config, cards: &[Card]) -> Result<Opened> {
         attachments: Vec::new(),
         benches: Vec::new(),
         views: Vec::new(),
+        wanted: Wanted::default(),
         keys,
+        has_filters: step == Step::Packet,
     };
     match step {
         Step::Packet => opened.open_packet(config, cards)?,
@@ -124,7 +130,10 @@ fn attempt(step: Step, config: &Config, cards: &[Card]) -> Result<Opened> {
 /// How many workers: what is asked for, else one per core, never more than there are queues to
 /// share out.
 fn workers(config: &Config, queues: u32) -> u32 {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = match config.cpus.len() {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        named => named,
+    };
     let wanted = config.workers.unwrap_or(cores).max(1) as u32;
     wanted.min(queues)
 }
@@ -140,9 +149,12 @@ impl Opened {
         }
         for worker in 0..workers {
             let mut bench = Bench::new(config, cards, workers, chunk)?;
+            bench.core = interrupts::core_of(&cards[0].name, worker);
+            bench.busy_polls = true;
             for (number, card) in cards.iter().enumerate() {
                 for queue in (worker..card.queues).step_by(workers as usize) {
                     let port = step.open_socket(&mut bench.pool, config, card, queue)?;
+                    bench.busy_polls &= port.busy_polls();
                     let fd: BorrowedFd<'_> = port.fd();
                     if let Some(sockets) = self.attachments[number].sockets() {
                         sockets
@@ -181,6 +193,29 @@ impl Opened {
         Ok(())
     }
 
+    /// What was got of packet memory, rings and busy polling.
+    fn means(&self, config: &Config) -> String {
+        let Some(bench) = self.benches.first() else { return String::new() };
+        let (pool, rings) = (&bench.pool, config.ring_size);
+        let memory = format!(
+            "; packet memory: {} frames of {} bytes per worker in {}",
+            pool.capacity(),
+            pool.chunk_size(),
+            pool.pages()
+        );
+        // AF_PACKET has no rings of ours, and nothing to poll.
+        if self.has_filters {
+            return memory;
+        }
+        let polled = self.benches.iter().all(|bench| bench.busy_polls);
+        let polling = match (polled, config.busy_poll) {
+            (true, _) => "; busy polling under load",
+            (false, Some(true)) => "; no busy polling: the kernel does not let us",
+            (false, _) => "",
+        };
+        format!("{memory}; rings of {rings}{polling}")
+    }
+
     fn view(&mut self, card: &Card, queue: u32, worker: u32, step: Step) {
         self.views.push(PortView {
             interface: card.name.clone(),
@@ -204,39 +239,28 @@ impl Opened {
         self.views.clone()
     }
 
-    /// Steers exactly what these interests and marks say to us.
-    pub(super) fn steer(&mut self, interests: &[Interest], marked: MarkedSet) -> Result<()> {
-        let mut keys = KeySet::new();
-        keys.set_marked(marked);
-        for interest in interests {
-            match *interest {
-                Interest::Service(protocol, address) => {
-                    keys.add_service(protocol, address.ip(), address.port());
-                }
-                Interest::NatServer(protocol, address) => {
-                    keys.add_nat_server(protocol, address.ip(), address.port());
-                }
-                Interest::FtpService(address) => keys.add_ftp_service(address),
-                Interest::FtpServer(address) => keys.add_ftp_server(address),
-                Interest::TunnelServer(address) => keys.add_tunnel_server(address),
-                // Errors quote what we sent to the port, as they do of a NAT server.
-                Interest::GueServer(address) => {
-                    keys.add_nat_server(UDP, address.ip(), address.port());
-                }
-            }
+    /// Has what is steered to us follow the table: what is new of it, and all its marks.
+    pub(super) fn steer(&mut self, tidings: &Tidings, marked: MarkedSet) -> Result<()> {
+        for interest in &tidings.added {
+            keys_of(*interest).for_each(|key| self.wanted.add(key));
+        }
+        for interest in &tidings.removed {
+            keys_of(*interest).for_each(|key| self.wanted.remove(key));
         }
         // A packet must not be dropped by the guard before we take it, nor the other way round
         // for longer than this takes; a retransmission covers it.
-        self.keys.store(Arc::new(keys.clone()));
-        let synced = match self.steering.sync(&keys) {
-            Ok(()) => self.exchange_programs(keys.marked()),
+        if self.has_filters {
+            self.keys.store(Arc::new(self.wanted.to_set(marked.clone())));
+        }
+        let followed = match self.steering.follow(&mut self.wanted) {
+            Ok(()) => self.exchange_programs(&marked),
             Err(error) => Err(error.into()),
         };
-        if synced.is_err() {
+        if followed.is_err() && self.has_filters {
             // What the guard takes from the kernel, and nothing else, is ours.
             self.keys.store(Arc::new(self.steering.present().clone()));
         }
-        synced.context("steering does not follow the services")
+        followed.context("steering does not follow the services")
     }
 
     /// Has the programs know these rules of firewall marks.
@@ -257,6 +281,24 @@ impl Opened {
     pub(super) fn detach(&mut self) {
         self.attachments.clear();
     }
+}
+
+/// What steering has to look for, to take what is of interest: one key or two.
+fn keys_of(interest: Interest) -> impl Iterator<Item = Key> {
+    let with_fragments = |kind, protocol, address: SocketAddr| {
+        let key = Key::new(kind, protocol, address.ip(), address.port());
+        [Some(key), Some(key.of_fragments())]
+    };
+    let keys = match interest {
+        Interest::Service(protocol, address) => with_fragments(Kind::Service, protocol, address),
+        Interest::NatServer(protocol, address) => with_fragments(Kind::Server, protocol, address),
+        Interest::FtpService(address) => [Some(Key::of_data(Kind::ServiceData, address)), None],
+        Interest::FtpServer(address) => [Some(Key::of_data(Kind::ServerData, address)), None],
+        Interest::TunnelServer(address) => [Some(Key::of_tunnel(address)), None],
+        // Errors quote what we sent to the port, as they do of a NAT server.
+        Interest::GueServer(address) => with_fragments(Kind::Server, UDP, address),
+    };
+    keys.into_iter().flatten()
 }
 
 /// A fanout group of this process and interface: the kernel keeps groups per network namespace.

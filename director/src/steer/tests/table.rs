@@ -2,7 +2,7 @@
 
 use super::frames::{frame, ip, ports};
 use super::*;
-use crate::steer::SteerError;
+use crate::steer::{Key, Kind, MarkedSet, SteerError, Wanted};
 
 fn services(count: u16) -> KeySet {
     let mut keys = KeySet::new();
@@ -75,4 +75,37 @@ fn a_full_table_can_be_exchanged_for_another_that_fits() {
     }
     table.sync(&other).unwrap();
     assert_eq!(in_kernel(&table), expected(&other));
+}
+
+#[test]
+fn following_changes_leaves_in_the_map_what_a_whole_configuration_would() {
+    let Some(mut table) = table(64) else { return };
+    let mut wanted = Wanted::default();
+    let mut random = 1_u32;
+    for _ in 0..200 {
+        for _ in 0..5 {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let port = (random >> 28) as u16;
+            let key = Key::new(Kind::Service, 6, "192.0.2.10".parse().unwrap(), 1 + port);
+            for key in [key, key.of_fragments()] {
+                if random & 1 << 20 == 0 { wanted.remove(key) } else { wanted.add(key) }
+            }
+        }
+        table.follow(&mut wanted).unwrap();
+        assert_eq!(in_kernel(&table), expected(&wanted.to_set(MarkedSet::default())));
+    }
+}
+
+#[test]
+fn what_did_not_fit_follows_when_there_is_room() {
+    let Some(mut table) = table(2) else { return };
+    let mut wanted = Wanted::default();
+    let keys = [1, 2, 3].map(|port| Key::new(Kind::Server, 6, "10.0.0.21".parse().unwrap(), port));
+    keys.iter().for_each(|key| wanted.add(*key));
+    let error = table.follow(&mut wanted).unwrap_err();
+    assert!(matches!(error, SteerError::Full { needed: 3, capacity: 2 }), "{error}");
+    assert!(in_kernel(&table).is_empty());
+    wanted.remove(keys[1]);
+    table.follow(&mut wanted).unwrap();
+    assert_eq!(in_kernel(&table), expected(&wanted.to_set(MarkedSet::default())));
 }

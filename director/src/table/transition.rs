@@ -1,0 +1,134 @@
+//! The table is made as a plan says, with nothing that packets would notice in between.
+//!
+//! A service that stays, or that is removed and added again, stays the service that it is, with
+//! its servers' connections: its list and its scheduler are exchanged as one. Services that go
+//! lose their servers only after workers have been shown that they are gone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use schedulers::TooManyServers;
+
+use super::apply::{drain, edit_member, put_away};
+use super::rehearsal::{Plan, Planned};
+use super::{State, Table};
+use crate::control::api::{ServerSpec, ServiceKey, ServiceSpec};
+use crate::dispatch::service::{Choice, Member, Service};
+use crate::dispatch::transmitter::Transmitter;
+
+impl Table {
+    /// Makes the table as `plan` says, and publishes that as one change.
+    pub(super) fn make_so(&self, state: &mut State, mut plan: Plan, now: Duration) {
+        // In the order of their addition, those that stay where they are before all others.
+        let order = std::mem::take(&mut plan.order);
+        let mut going = Vec::new();
+        let staying = plan.services.extract_if(|_, planned| match planned {
+            Some(planned) => !planned.is_new,
+            None => true,
+        });
+        for (key, planned) in staying.collect::<Vec<_>>() {
+            match planned {
+                Some(planned) => self.make_service(state, key, planned, now),
+                None => going.extend(state.services.remove(&key)),
+            }
+        }
+        for key in order {
+            if let Some(Some(planned)) = plan.services.remove(&key) {
+                self.make_service(state, key, planned, now);
+            }
+        }
+        going.iter().for_each(|service| state.hide(service));
+        for command in plan.others {
+            let made = self.apply(state, command, now);
+            // A service that was zeroed and then removed is not there any more.
+            debug_assert!(made.is_ok() || !going.is_empty(), "{made:?}");
+        }
+        self.publish(state);
+        going.iter().for_each(|service| drain(state, service, now));
+        // Those servers may have been in what was published.
+        self.publish(state);
+    }
+
+    /// Makes one service as it is planned.
+    fn make_service(&self, state: &mut State, key: ServiceKey, planned: Planned, now: Duration) {
+        let Planned { spec, servers, is_new } = planned;
+        let known = state.services.find(&key).ok().cloned();
+        let is_added = known.is_none();
+        let Some(service) = known.or_else(|| self.empty_service(&spec)) else { return };
+        if is_new {
+            state.services.push(service.clone());
+        }
+        let before = service.spec();
+        let same_scheduler = (&before.scheduler, before.flags) == (&spec.scheduler, spec.flags);
+        state.touch(&service);
+        let mut choice = service.choice();
+        let same_servers = choice.members().iter().map(|member| member.spec.address);
+        if same_scheduler && same_servers.eq(servers.iter().map(|server| server.address)) {
+            for (index, server) in servers.into_iter().enumerate() {
+                if choice.members()[index].spec != server {
+                    edit_member(state, &service, &mut choice, index, server);
+                }
+            }
+        } else {
+            let exchanged = self.exchange(state, &service, &mut choice, &spec, servers, now);
+            debug_assert!(exchanged.is_ok(), "its number of servers has been rehearsed");
+        }
+        drop(choice);
+        service.set_spec(spec);
+        if is_new && !is_added {
+            service.zero();
+        }
+        state.show(service);
+    }
+
+    /// A service without servers; `None` if there is no such scheduler, which has been rehearsed.
+    fn empty_service(&self, spec: &ServiceSpec) -> Option<Arc<Service>> {
+        let scheduler = self.scheduler(spec).ok()?;
+        Some(Arc::new(Service::new(spec.clone(), scheduler)))
+    }
+
+    /// Puts other servers, and a scheduler that does not know the old ones, into a service.
+    fn exchange(
+        &self,
+        state: &mut State,
+        service: &Arc<Service>,
+        choice: &mut Choice,
+        spec: &ServiceSpec,
+        servers: Vec<ServerSpec>,
+        now: Duration,
+    ) -> Result<(), TooManyServers> {
+        let Ok(scheduler) = self.scheduler(spec) else { return Ok(()) };
+        let mut members = Vec::with_capacity(servers.len());
+        let mut revived = Vec::new();
+        for server in servers {
+            let known = choice.position(server.address).map(|index| &choice.members()[index]);
+            members.push(match known {
+                Some(member) => {
+                    if Transmitter::from(&member.spec) != Transmitter::from(&server) {
+                        state.trash.note_former(service.key, member);
+                    }
+                    Member { server: member.server.clone(), spec: server }
+                }
+                None => {
+                    let (real, former) = self.server(state, &service.key, &server);
+                    revived.push((real.clone(), former));
+                    Member { server: real, spec: server }
+                }
+            });
+        }
+        let before = choice.replace(members, scheduler)?;
+        for member in choice.members() {
+            state.note_server(&service.key, &member.spec);
+        }
+        for (server, former) in revived {
+            self.revive(state, service, &server, former);
+        }
+        for member in before {
+            match choice.position(member.spec.address) {
+                Some(_) => state.forget_server(&service.key, &member.spec),
+                None => put_away(state, service, member, now),
+            }
+        }
+        Ok(())
+    }
+}
