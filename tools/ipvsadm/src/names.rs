@@ -3,12 +3,17 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use director::control::api::Protocol;
 
-/// Both directories of names; empty ones give numbers.
+/// Both directories of names; empty ones give numbers. Cheap to clone: every line of a restore has
+/// them at hand.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub struct Names(Arc<Directories>);
+
+#[derive(Debug, Default)]
+struct Directories {
     hosts: HashMap<IpAddr, String>,
     ports: HashMap<(Protocol, u16), String>,
     services: HashMap<(Protocol, String), u16>,
@@ -25,7 +30,7 @@ impl Names {
 
     /// From the text of both files. Of two lines for the same thing the first counts.
     pub fn from_text(hosts: &str, services: &str) -> Names {
-        let mut names = Names::default();
+        let mut names = Directories::default();
         for words in lines(hosts) {
             if let [address, name, ..] = words[..]
                 && let Ok(address) = address.parse()
@@ -54,22 +59,23 @@ impl Names {
                 names.services.entry((protocol, (*word).to_owned())).or_insert(port);
             }
         }
-        names
+        Names(Arc::new(names))
     }
 
     /// The port of a service.
     pub fn port(&self, service: &str, protocol: Protocol) -> Option<u16> {
-        self.services.get(&(protocol, service.to_owned())).copied()
+        self.0.services.get(&(protocol, service.to_owned())).copied()
     }
 
     /// `host:port`, `[v6 host]:port`, in names as far as they are known. Without a protocol the port
     /// stays a number.
     pub fn show(&self, address: SocketAddr, protocol: Option<Protocol>) -> String {
-        let host = match self.hosts.get(&address.ip()) {
+        let host = match self.0.hosts.get(&address.ip()) {
             Some(name) => name.clone(),
             None => written(address.ip()),
         };
-        let port = match protocol.and_then(|protocol| self.ports.get(&(protocol, address.port()))) {
+        let port = match protocol.and_then(|protocol| self.0.ports.get(&(protocol, address.port())))
+        {
             Some(name) => name.clone(),
             None => address.port().to_string(),
         };
