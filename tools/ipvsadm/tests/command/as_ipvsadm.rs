@@ -79,7 +79,7 @@ fn connections_timeouts_and_daemons_are_listed() {
     assert_eq!(lines.clone().count(), 1 + 2000);
     assert_eq!(
         lines.nth(1),
-        Some("TCP 14:59  ESTABLISHED 10.0.0.200:0       10.0.0.1:80        10.0.0.11:80")
+        Some("TCP 14:59  ESTABLISHED 10.0.0.0:0         10.0.0.1:80        10.0.0.11:80")
     );
     assert_eq!(said(&served, "-L --timeout"), "Timeout (tcp tcpfin udp): 900 120 300\n");
     assert_eq!(said(&served, "--set 0 60 0"), "");

@@ -157,9 +157,53 @@ fn connections_are_filtered() {
     let count = |line: &str| said(&served, line, "").lines().count() - 2;
     assert_eq!(count("-Lnc --client 10.0.0.0/8 --state established"), 2000);
     assert_eq!(count("-Lnc --service 10.0.0.1:80/tcp --server 10.0.0.11"), 2000);
+    assert_eq!(count("-Lnc --client 10.0.0.1"), 1000);
     assert_eq!(count("-Lnc --client 10.0.0.201"), 0);
     assert_eq!(count("-Lnc --service 10.0.0.1:80/udp"), 0);
     let (code, complaint) = failed(&served, "-Lnc --client 10.0.0.1/8", "");
     assert_eq!(code, Some(2));
     assert!(complaint.contains("10.0.0.1/8"), "{complaint}");
+}
+
+/// Runs the command with so little memory (MiB of address space) that the whole of what it lists, as it
+/// comes over the socket, would not fit; gives the number of lines.
+fn lines_within(served: &Served, mebibytes: u32, line: &str) -> usize {
+    let script = format!("ulimit -v {}; exec \"$0\" {line}", mebibytes * 1024);
+    let mut child = Command::new("sh")
+        .args(["-c", &script, env!("CARGO_BIN_EXE_ipvsadm")])
+        .env("SWITCHYARD_SOCKET", &served.path)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = std::io::BufReader::new(child.stdout.take().unwrap());
+    let mut count = 0;
+    let mut text = Vec::new();
+    while std::io::BufRead::read_until(&mut output, b'\n', &mut text).unwrap() > 0 {
+        text.clear();
+        count += 1;
+    }
+    assert!(child.wait().unwrap().success(), "{line}");
+    count
+}
+
+#[test]
+fn long_listings_take_no_more_memory_than_short_ones() {
+    // 400,000 connections are 60 MiB on the socket.
+    let served = Served::with_connections(400);
+    for line in ["-Lnc", "-Lnc --persistent-conn", "-Lnc --json"] {
+        assert_eq!(lines_within(&served, 24, line), 400_002, "{line}");
+    }
+    assert_eq!(lines_within(&served, 24, "-Lnc --client 10.0.1.0/24"), 144_002);
+    // 2,000 services of 20 servers are 12 MiB on the socket.
+    let mut rules = String::new();
+    for mark in 1..=2000 {
+        rules.push_str(&format!("-A -f {mark}\n"));
+        for server in 1..=20 {
+            rules.push_str(&format!("-a -f {mark} -r 10.0.0.{server}\n"));
+        }
+    }
+    said(&served, "-R", &rules);
+    assert_eq!(lines_within(&served, 24, "-Ln --nosort"), 3 + 42_000);
+    assert_eq!(lines_within(&served, 24, "-Ln --nosort --json"), 2 + 2000);
+    assert_eq!(lines_within(&served, 24, "-Ln"), 3 + 42_000);
 }

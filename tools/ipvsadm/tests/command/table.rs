@@ -17,6 +17,8 @@ struct Table {
     /// How many commands each batch had.
     batches: Mutex<Vec<usize>>,
     timeouts: Mutex<Timeouts>,
+    /// Parts of the connection table, of a thousand connections each.
+    shards: usize,
 }
 
 fn refuse<T>(error: RefusalKind) -> Result<T, Refusal> {
@@ -137,17 +139,17 @@ impl Operations for Table {
     }
 
     fn connections(&self, shard: usize) -> Option<Vec<ConnectionView>> {
+        let [.., middle, low] = (shard as u32).to_be_bytes();
         let connection = |number: u16| ConnectionView {
             protocol: Some(Protocol::Tcp),
-            client: SocketAddr::new([10, 0, 0, 200].into(), number),
+            client: SocketAddr::new([10, 0, middle, low].into(), number),
             virtual_address: SocketAddr::new([10, 0, 0, 1].into(), 80),
             server: SocketAddr::new([10, 0, 0, 11].into(), 80),
             state: "ESTABLISHED".to_owned(),
             expires: 899,
             engine: None,
         };
-        let first = u16::try_from(shard).unwrap() * 1000;
-        (shard < 2).then(|| (first..first + 1000).map(connection).collect())
+        (shard < self.shards).then(|| (0..1000).map(connection).collect())
     }
 
     fn status(&self) -> Status {
@@ -178,9 +180,18 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn new() -> Served {
+        Served::with_connections(2)
+    }
+
+    /// With so many thousand connections.
+    pub(crate) fn with_connections(shards: usize) -> Served {
         let timeouts = Mutex::new(Timeouts { tcp: 900, tcp_fin: 120, udp: 300 });
-        let table =
-            Arc::new(Table { services: Mutex::default(), batches: Mutex::default(), timeouts });
+        let table = Arc::new(Table {
+            services: Mutex::default(),
+            batches: Mutex::default(),
+            timeouts,
+            shards,
+        });
         let operations = Arc::clone(&table);
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("control.sock");
