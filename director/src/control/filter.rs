@@ -160,6 +160,10 @@ impl End {
 }
 
 fn contains(network: &Prefix, address: IpAddr) -> bool {
+    // IPv4 is a network of IPv6 to the comparison below, and nobody's idea of one.
+    if network.is_ipv6() != address.is_ipv6() {
+        return false;
+    }
     let (start, mask) = network.mapped();
     let address = match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
