@@ -7,6 +7,7 @@
 
 pub mod bench;
 pub mod demo;
+pub mod golden;
 pub mod http;
 pub mod kernel_host;
 pub mod lab;

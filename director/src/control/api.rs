@@ -64,8 +64,48 @@ pub enum Forwarding {
     Tunnel,
     /// Direct routing.
     Direct,
-    /// The server is the director itself: reported, never asked for.
-    Local,
+    /// The director's own stack: what becomes of a method when the address is the director's. It is
+    /// neither asked for nor shown: a server is shown with what was asked for, and as `local`.
+    #[serde(skip)]
+    Local(Asked),
+}
+
+/// The method that was asked for where the director's own stack serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Asked {
+    /// Network address translation.
+    Nat,
+    /// Tunnel.
+    Tunnel,
+    /// Direct routing.
+    Direct,
+}
+
+impl Forwarding {
+    /// The same where the address is the director's own.
+    pub fn at_home(self) -> Forwarding {
+        Forwarding::Local(match self {
+            Forwarding::Nat => Asked::Nat,
+            Forwarding::Tunnel => Asked::Tunnel,
+            Forwarding::Direct => Asked::Direct,
+            Forwarding::Local(asked) => asked,
+        })
+    }
+
+    /// What was asked for.
+    pub fn asked(self) -> Forwarding {
+        match self {
+            Forwarding::Local(Asked::Nat) => Forwarding::Nat,
+            Forwarding::Local(Asked::Tunnel) => Forwarding::Tunnel,
+            Forwarding::Local(Asked::Direct) => Forwarding::Direct,
+            other => other,
+        }
+    }
+
+    /// Whether the director's own stack serves.
+    pub fn is_local(self) -> bool {
+        matches!(self, Forwarding::Local(_))
+    }
 }
 
 /// Tunnel type of a server with [`Forwarding::Tunnel`].
@@ -107,7 +147,8 @@ pub enum TunnelChecksum {
 pub struct Persistence {
     /// Seconds a template lives after its last use, 1..=2678400.
     pub timeout: u32,
-    /// How many leading bits of the client address name a client: 1..=32, or 1..=128 for IPv6.
+    /// How many leading bits of the client address name a client: 0..=32, or 1..=128 for IPv6. With
+    /// 0 all clients are one.
     pub prefix: u8,
     /// Persistence engine (`sip`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -199,9 +240,13 @@ pub struct ServiceView {
 /// A server as it runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerView {
-    /// As it was asked for; `forwarding` is `local` when the address is the director's own.
+    /// As it was asked for.
     #[serde(flatten)]
     pub spec: ServerSpec,
+    /// Whether the address is the director's own: its own stack serves it then, whatever the
+    /// forwarding method says.
+    #[serde(default)]
+    pub local: bool,
     /// Connections in an active state.
     pub active: u32,
     /// Other connections.

@@ -21,6 +21,7 @@ use super::api::{
     Applied, Batch, BatchOutcome, CommandRefusal, ConnectionView, OnRefusal, Refusal, ServiceView,
     Status, Timeouts,
 };
+use super::filter::ConnectionFilter;
 use super::operations::Command;
 use super::{ClientError, VERSION_HEADER};
 
@@ -162,9 +163,25 @@ impl Client {
     /// See [`ClientError`]; also when the listing ends before its end.
     pub fn connections(
         &mut self,
+        each: impl FnMut(ConnectionView) -> ControlFlow<()>,
+    ) -> Result<(), ClientError> {
+        self.connections_where(&ConnectionFilter::default(), each)
+    }
+
+    /// The same for the connections that `filter` admits; the director looks through them.
+    ///
+    /// # Errors
+    /// See [`ClientError`]; also when the listing ends before its end.
+    pub fn connections_where(
+        &mut self,
+        filter: &ConnectionFilter,
         mut each: impl FnMut(ConnectionView) -> ControlFlow<()>,
     ) -> Result<(), ClientError> {
-        self.lines("/v1/connections", |client, line| Ok(each(client.parse(line)?)))
+        let path = match filter.to_query() {
+            query if query.is_empty() => "/v1/connections".to_owned(),
+            query => format!("/v1/connections?{query}"),
+        };
+        self.lines(&path, |client, line| Ok(each(client.parse(line)?)))
     }
 
     /// Calls `each` for every line of an answer, as it comes in.

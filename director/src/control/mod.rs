@@ -18,6 +18,7 @@ mod batch;
 pub mod client;
 mod client_error;
 mod extras;
+pub mod filter;
 mod guard;
 mod listing;
 mod metrics;

@@ -13,6 +13,7 @@ use hyper::body::{Body, Incoming};
 use hyper::{Method, Request, StatusCode};
 
 use super::api::{Applied, Batch, BatchOutcome, OnRefusal, Refusal, RefusalKind};
+use super::filter::ConnectionFilter;
 use super::listing::ServiceStream;
 use super::metrics;
 use super::operations::{Command, Operations};
@@ -29,7 +30,7 @@ pub(super) const PATHS: &[(&str, &str, &str)] = &[
     ("GET", "/v1/timeouts", "the tcp, tcp_fin and udp timeouts"),
     ("GET", "/v1/settings", "the settings, by the kernel's names"),
     ("GET", "/v1/marks", "the rules that set firewall marks"),
-    ("GET", "/v1/connections", "the connection table, one JSON object per line"),
+    ("GET", "/v1/connections", "the connection table or a part of it, one JSON object per line"),
     ("GET", "/metrics", "counters for Prometheus"),
 ];
 
@@ -47,6 +48,7 @@ pub(super) async fn answer(
     shared: Arc<Shared>,
 ) -> Result<Reply, Infallible> {
     let path = request.uri().path().to_owned();
+    let query = request.uri().query().unwrap_or_default().to_owned();
     let Some((method, known, _)) = PATHS.iter().copied().find(|(_, known, _)| *known == path)
     else {
         return Ok(unknown_path(&path));
@@ -80,7 +82,14 @@ pub(super) async fn answer(
             marks.map_or_else(failed, |marks| replies::json(StatusCode::OK, &marks))
         }
         "/v1/connections" => {
-            let body = ConnectionStream::new(Arc::clone(&shared.operations));
+            let filter = match ConnectionFilter::from_query(&query) {
+                Ok(filter) => filter,
+                Err(bad) => {
+                    let kind = RefusalKind::BadRequest;
+                    return Ok(replies::refuse(StatusCode::BAD_REQUEST, kind, bad.to_string()));
+                }
+            };
+            let body = ConnectionStream::new(Arc::clone(&shared.operations), filter);
             let body = ReplyBody::Connections(body);
             replies::reply(StatusCode::OK, "application/x-ndjson", body)
         }

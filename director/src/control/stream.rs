@@ -13,6 +13,7 @@ use hyper::body::Frame;
 use tokio::task::JoinHandle;
 
 use super::api::ConnectionView;
+use super::filter::ConnectionFilter;
 use super::operations::Operations;
 
 /// About how much text one frame carries. Bounds the time between two turns of the runtime.
@@ -21,6 +22,7 @@ const FRAME: usize = 64 * 1024;
 /// The connections, as lines.
 pub(super) struct ConnectionStream {
     operations: Arc<dyn Operations>,
+    filter: ConnectionFilter,
     state: State,
 }
 
@@ -36,8 +38,12 @@ enum State {
 }
 
 impl ConnectionStream {
-    pub(super) fn new(operations: Arc<dyn Operations>) -> ConnectionStream {
-        ConnectionStream { operations, state: State::Between(0) }
+    /// Of the connections that `filter` admits.
+    pub(super) fn new(
+        operations: Arc<dyn Operations>,
+        filter: ConnectionFilter,
+    ) -> ConnectionStream {
+        ConnectionStream { operations, filter, state: State::Between(0) }
     }
 
     /// The next frame; `None` at the end of the table.
@@ -45,31 +51,32 @@ impl ConnectionStream {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let ConnectionStream { operations, filter, state } = &mut *self;
         loop {
-            match &mut self.state {
+            match state {
                 State::Between(shard) => {
                     let shard = *shard;
-                    let operations = Arc::clone(&self.operations);
+                    let operations = Arc::clone(operations);
                     let copy = tokio::task::spawn_blocking(move || operations.connections(shard));
-                    self.state = State::Copying(shard, copy);
+                    *state = State::Copying(shard, copy);
                 }
                 State::Copying(shard, copy) => {
                     let shard = *shard;
-                    self.state = match ready!(Pin::new(copy).poll(context)) {
+                    *state = match ready!(Pin::new(copy).poll(context)) {
                         Ok(Some(connections)) => State::Writing(shard, connections.into_iter()),
                         Ok(None) => State::Done,
                         Err(error) => {
                             tracing::error!(shard, %error, "copying the connection table failed");
-                            self.state = State::Done;
+                            *state = State::Done;
                             // Breaks the response off, so that nobody takes it for the whole table.
                             return Poll::Ready(Some(Err(io::Error::other(error))));
                         }
                     };
                 }
                 State::Writing(shard, connections) => {
-                    let lines = lines(connections);
+                    let lines = lines(connections, filter);
                     if lines.is_empty() {
-                        self.state = State::Between(*shard + 1);
+                        *state = State::Between(*shard + 1);
                     } else {
                         return Poll::Ready(Some(Ok(Frame::data(Bytes::from(lines)))));
                     }
@@ -80,9 +87,12 @@ impl ConnectionStream {
     }
 }
 
-fn lines(connections: &mut std::vec::IntoIter<ConnectionView>) -> Vec<u8> {
+fn lines(
+    connections: &mut std::vec::IntoIter<ConnectionView>,
+    filter: &ConnectionFilter,
+) -> Vec<u8> {
     let mut text = Vec::new();
-    for connection in connections {
+    for connection in connections.filter(|connection| filter.admits(connection)) {
         // Writing plain structs into memory cannot fail; a line that did would be left out whole.
         if let Ok(line) = serde_json::to_vec(&connection) {
             text.extend_from_slice(&line);

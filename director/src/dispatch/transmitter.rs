@@ -32,7 +32,7 @@ impl From<&ServerSpec> for Transmitter {
         match spec.forwarding {
             Forwarding::Nat => Transmitter::Nat,
             Forwarding::Direct => Transmitter::Direct,
-            Forwarding::Local => Transmitter::Local,
+            Forwarding::Local(_) => Transmitter::Local,
             Forwarding::Tunnel => Transmitter::Tunnel(spec.tunnel),
         }
     }

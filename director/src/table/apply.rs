@@ -9,7 +9,7 @@ use schedulers::{Flags, Options, Scheduler, Server, ServerId};
 
 use super::check::{self, refuse};
 use super::{State, Table};
-use crate::control::api::{Forwarding, Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec};
+use crate::control::api::{Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec};
 use crate::control::operations::Command;
 use crate::dispatch::connections::Binding;
 use crate::dispatch::service::{Choice, Member, RealServer, Service};
@@ -74,10 +74,11 @@ impl Table {
     }
 
     fn add_service(&self, state: &mut State, spec: ServiceSpec) -> Result<(), Refusal> {
-        check::service(&spec)?;
+        // What is there already is said before what is wrong, as the kernel does.
         if state.services.find(&spec.key).is_ok() {
             return Err(service_exists());
         }
+        check::service(&spec)?;
         let scheduler = self.scheduler(&spec)?;
         let service = Arc::new(Service::new(spec, scheduler));
         state.services.push(service.clone());
@@ -86,8 +87,8 @@ impl Table {
     }
 
     fn edit_service(&self, state: &mut State, spec: ServiceSpec) -> Result<(), Refusal> {
-        check::service(&spec)?;
         let service = state.services.find(&spec.key)?.clone();
+        check::service(&spec)?;
         let old = service.spec();
         if old.scheduler != spec.scheduler || old.flags != spec.flags {
             let scheduler = self.scheduler(&spec)?;
@@ -102,12 +103,10 @@ impl Table {
 
     /// The method a server really gets: one of our own addresses is served by our own stack.
     pub(super) fn settle(&self, mut spec: ServerSpec) -> ServerSpec {
-        if spec.forwarding == Forwarding::Local {
-            spec.forwarding = Forwarding::Direct;
-        }
-        if (self.is_local)(spec.address.ip()) {
-            spec.forwarding = Forwarding::Local;
-        }
+        spec.forwarding = match (self.is_local)(spec.address.ip()) {
+            true => spec.forwarding.at_home(),
+            false => spec.forwarding.asked(),
+        };
         spec
     }
 
@@ -124,6 +123,7 @@ impl Table {
         if choice.position(spec.address).is_some() {
             return Err(server_exists());
         }
+        check::server_address(spec.address.ip())?;
         let spec = self.settle(spec);
         let (server, former) = self.server(state, key, &spec);
         server.load.set_weight(spec.weight);

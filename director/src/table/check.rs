@@ -1,5 +1,7 @@
 //! What is wrong with a service or a server that somebody asks for. A refusal changes nothing.
 
+use std::net::IpAddr;
+
 use super::extras;
 use crate::control::api::{
     Forwarding, Persistence, Protocol, Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec,
@@ -82,25 +84,33 @@ fn persistence(wanted: &Persistence, is_ipv6: bool) -> Result<(), Refusal> {
             format!("persistence timeout {} s is not within 1..=2678400", wanted.timeout),
         ));
     }
-    let longest = if is_ipv6 { 128 } else { 32 };
-    if !(1..=longest).contains(&wanted.prefix) {
+    let (shortest, longest) = if is_ipv6 { (1, 128) } else { (0, 32) };
+    if !(shortest..=longest).contains(&wanted.prefix) {
         return Err(refuse(
             RefusalKind::Invalid,
-            format!("persistence prefix {} is not within 1..={longest}", wanted.prefix),
+            format!("persistence prefix {} is not within {shortest}..={longest}", wanted.prefix),
         ));
     }
     Ok(())
 }
 
-/// A server of the service `key`.
+/// The address of a new server: one that a packet can be sent to. A link-local address is none, for
+/// it does not say on which link.
+pub(super) fn server_address(ip: IpAddr) -> Result<(), Refusal> {
+    let reachable = match ip {
+        IpAddr::V4(ip) => !ip.is_broadcast(),
+        IpAddr::V6(ip) => !ip.is_unicast_link_local() && ip.to_ipv4_mapped().is_none(),
+    };
+    if reachable && !ip.is_multicast() && !ip.is_unspecified() {
+        return Ok(());
+    }
+    let message = format!("{ip} cannot be a server's address: it is not unicast");
+    Err(refuse(RefusalKind::Invalid, message))
+}
+
+/// A server of the service `key`, but for its address.
 pub(super) fn server(key: &ServiceKey, spec: &ServerSpec) -> Result<(), Refusal> {
     let ip = spec.address.ip();
-    if ip.is_multicast() || ip.is_unspecified() {
-        return Err(refuse(
-            RefusalKind::Invalid,
-            format!("{ip} cannot be a server's address: it is not unicast"),
-        ));
-    }
     if ip.is_ipv6() != key.is_ipv6() && spec.forwarding != Forwarding::Tunnel {
         return Err(refuse(
             RefusalKind::Invalid,

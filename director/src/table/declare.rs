@@ -62,6 +62,7 @@ impl Table {
             check::scheduler(&declared.service.scheduler).map_err(fail)?;
             for server in &declared.servers {
                 check::server(&key, server).map_err(fail)?;
+                check::server_address(server.address.ip()).map_err(fail)?;
             }
         }
         let mut state = self.lock();

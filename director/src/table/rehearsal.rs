@@ -70,10 +70,10 @@ impl Table {
     fn rehearse(&self, state: &State, plan: &mut Plan, command: Command) -> Result<(), Refusal> {
         match command {
             Command::AddService { service: spec } => {
-                check::service(&spec)?;
                 if plan.service(state, &spec.key).is_ok() {
                     return Err(service_exists());
                 }
+                check::service(&spec)?;
                 check::scheduler(&spec.scheduler)?;
                 let key = spec.key;
                 plan.order.push(key);
@@ -81,9 +81,9 @@ impl Table {
                 plan.services.insert(key, Some(planned));
             }
             Command::EditService { service: spec } => {
+                let planned = plan.service(state, &spec.key)?;
                 check::service(&spec)?;
                 check::scheduler(&spec.scheduler)?;
-                let planned = plan.service(state, &spec.key)?;
                 holds(&spec, planned.servers.len())?;
                 // Extras that are not spoken of stay as they are.
                 let extras = spec.extras.or(planned.spec.extras);
@@ -107,6 +107,7 @@ impl Table {
                 if planned.position(server.address).is_some() {
                     return Err(server_exists());
                 }
+                check::server_address(server.address.ip())?;
                 holds(&planned.spec, planned.servers.len() + 1)?;
                 planned.servers.insert(0, self.settle(server));
             }

@@ -125,7 +125,10 @@ fn the_newest_server_stands_first_and_own_addresses_are_local() {
     let listed: Vec<_> =
         view.servers.iter().map(|server| server.spec.address.to_string()).collect();
     assert_eq!(listed, ["10.77.0.1:80", "10.77.0.12:80", "10.77.0.11:80"]);
-    assert_eq!(view.servers[0].spec.forwarding, Forwarding::Local);
+    let methods: Vec<_> =
+        view.servers.iter().map(|server| (server.spec.forwarding, server.local)).collect();
+    assert_eq!(methods[0], (server("10.77.0.1:80").forwarding, true));
+    assert_eq!(methods[1], (server("10.77.0.12:80").forwarding, false));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::net::IpAddr;
 
 use super::interests::{Interest, of_server, of_service};
 use super::{State, Table, ftp};
-use crate::control::api::{Forwarding, ServiceKey};
+use crate::control::api::ServiceKey;
 use crate::dispatch::ftp::Ports;
 use crate::dispatch::transmitter::Transmitter;
 
@@ -86,7 +86,7 @@ impl State {
                 let transmitter = Transmitter::from(spec);
                 share.interests.extend(of_server(key, transmitter, spec.address, marks));
                 share.interests.extend(ftp::of_server(ports, key, transmitter, spec.address));
-                if spec.forwarding != Forwarding::Local {
+                if !spec.forwarding.is_local() {
                     share.servers.push(spec.address.ip());
                 }
             }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::Table;
-use crate::control::api::{ConnectionView, EngineData, Protocol, ServerView, ServiceView};
+use crate::control::api::{
+    ConnectionView, EngineData, Protocol, ServerSpec, ServerView, ServiceView,
+};
 use crate::dispatch::connection::Connection;
 use crate::dispatch::service::Service;
 use crate::dispatch::sip;
@@ -47,7 +49,8 @@ fn service_view(service: &Service, declared: bool) -> ServiceView {
             .members()
             .iter()
             .map(|member| ServerView {
-                spec: member.spec.clone(),
+                spec: shown(&member.spec),
+                local: member.spec.forwarding.is_local(),
                 active: member.server.load.active(),
                 inactive: member.server.load.inactive(),
                 persistent: member.server.templates(),
@@ -55,6 +58,11 @@ fn service_view(service: &Service, declared: bool) -> ServiceView {
             })
             .collect(),
     }
+}
+
+/// A server with the method that was asked for.
+fn shown(spec: &ServerSpec) -> ServerSpec {
+    ServerSpec { forwarding: spec.forwarding.asked(), ..spec.clone() }
 }
 
 fn connection_view(connection: &Connection, now: Duration) -> ConnectionView {

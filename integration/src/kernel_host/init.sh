@@ -6,6 +6,9 @@ mount -t proc none /proc
 mount -t sysfs none /sys
 mount -t tmpfs none /run
 mount -t tmpfs none /tmp
+# No name server is to be asked: what has no name here waits for no answer from elsewhere.
+: > /run/resolv.conf
+mount --bind /run/resolv.conf /etc/resolv.conf 2>/dev/null
 # The console carries answers, not kernel messages.
 dmesg -n 1
 stty raw -echo

@@ -129,7 +129,34 @@ impl KernelHost {
     /// # Errors
     /// When the guest does not answer; a command that fails is an answer.
     pub fn run(&mut self, line: &str) -> Result<Answer> {
-        self.console.run(line, COMMAND_LIMIT)
+        self.run_within(line, COMMAND_LIMIT)
+    }
+
+    /// As [`run`](Self::run), for what may take longer.
+    ///
+    /// # Errors
+    /// When the guest does not answer within `limit`.
+    pub fn run_within(&mut self, line: &str, limit: Duration) -> Result<Answer> {
+        self.console.run(line, limit)
+    }
+
+    /// Writes a text file inside, piece by piece, because the console takes no long lines. Nothing
+    /// but `/run` and `/tmp` can be written to, and what is there is the guest's alone.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write(&mut self, path: &str, text: &str) -> Result<()> {
+        self.must(&format!(": > {path}"))?;
+        let mut part = String::new();
+        let mut lines = text.lines().peekable();
+        while let Some(line) = lines.next() {
+            part.push_str(&format!(" '{}'", line.replace('\'', "'\\''")));
+            if part.len() >= BYTES_AT_A_TIME || lines.peek().is_none() {
+                self.must(&format!("printf '%s\\n'{part} >> {path}"))?;
+                part.clear();
+            }
+        }
+        Ok(())
     }
 
     /// As [`run`](Self::run), for what must succeed: returns its output.

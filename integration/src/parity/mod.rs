@@ -39,6 +39,7 @@ mod world;
 pub use chunks::Chunks;
 pub use report::Report;
 pub use runner::run;
+pub(crate) use stage::Stage;
 pub use step::{
     Flow, From, IcmpError, Kind, Packet, Piece, Problem, Protocol, Scenario, Segment, Step,
 };

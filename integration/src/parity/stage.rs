@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use director::control::operations::Command;
 use director::fwmark::Rule;
 use netio::ethtool::Offload;
@@ -47,8 +47,17 @@ icmp_msgs_per_sec = 1000000
 icmp_msgs_burst = 1000000
 ";
 
+/// How long one script may take on one side.
+const SCRIPT_LIMIT: Duration = Duration::from_secs(120);
+
+/// Runs the script in the folder `$1` where our `ipvsadm`, `$0`, has taken the real one's place, for
+/// who names it by its path too. As in the guest, no name server is asked.
+const OUR_SHELL: &str = "\
+    : > \"$1/resolv.conf\" && mount --bind \"$1/resolv.conf\" /etc/resolv.conf; \
+    mount --bind \"$0\" /usr/sbin/ipvsadm && exec sh \"$1/script\" \"$1\"";
+
 /// The two sides of a comparison.
-pub(super) struct Stage {
+pub(crate) struct Stage {
     // In the order in which they are to end: the lab last.
     pub(super) kernel: KernelHost,
     pub(super) worlds: [World; 2],
@@ -61,6 +70,23 @@ pub(super) struct Stage {
 impl Stage {
     /// Builds both, without any service but the sentinel.
     pub(super) fn build(name: &str) -> Result<Stage> {
+        let mut stage = Stage::set_up(name)?;
+        let server = crate::topology::server_addresses(place::SENTINEL_SERVER)[0];
+        let sentinel = [
+            format!("-A -u {} -s rr", place::SENTINEL),
+            format!("-a -u {} -r {server} -g", place::SENTINEL),
+        ];
+        for answer in stage.restore(&sentinel)? {
+            ensure!(answer.code == 0, "the sentinel service is refused: {}", answer.output);
+        }
+        for world in &mut stage.worlds {
+            world.exchange(&[], 0).context("the sentinel does not arrive")?;
+        }
+        Ok(stage)
+    }
+
+    /// Builds both, without any service.
+    pub(crate) fn set_up(name: &str) -> Result<Stage> {
         let lab = Lab::new(&format!("parity-{name}"))?;
         let world = lab.host("world")?;
         world.sysctl("net.ipv6.conf.default.disable_ipv6", "1")?;
@@ -78,19 +104,7 @@ impl Stage {
             World::open(&world, "eth0", theirs.mac("eth0")?)?,
             World::open(&world, "eth1", ours.mac("eth0")?)?,
         ];
-        let mut stage = Stage { kernel, worlds, ours: director, our_host: ours, lab, files: 0 };
-        let server = crate::topology::server_addresses(place::SENTINEL_SERVER)[0];
-        let sentinel = [
-            format!("-A -u {} -s rr", place::SENTINEL),
-            format!("-a -u {} -r {server} -g", place::SENTINEL),
-        ];
-        for answer in stage.restore(&sentinel)? {
-            ensure!(answer.code == 0, "the sentinel service is refused: {}", answer.output);
-        }
-        for world in &mut stage.worlds {
-            world.exchange(&[], 0).context("the sentinel does not arrive")?;
-        }
-        Ok(stage)
+        Ok(Stage { kernel, worlds, ours: director, our_host: ours, lab, files: 0 })
     }
 
     /// The directors' names, for reports.
@@ -119,6 +133,45 @@ impl Stage {
         let file = self.lab.logs().join(format!("rules-{}", self.files));
         std::fs::write(&file, rules.join("\n") + "\n")?;
         Ok([theirs, self.our_ipvsadm(&format!("\"$0\" -R < {}", file.display()))?])
+    }
+
+    /// Takes everything from both tables, and puts the timeouts back.
+    pub(crate) fn clear(&mut self) -> Result<()> {
+        for command in ["-C", "--set 900 120 300"] {
+            for answer in self.ipvsadm(command)? {
+                ensure!(answer.code == 0, "ipvsadm {command}: {}", answer.output);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a shell script on both sides, on which `ipvsadm` is the kernel's on the one and ours on
+    /// the other, and returns what it prints. `$1` is a folder of its own to write to.
+    pub(crate) fn shell(&mut self, script: &str) -> Result<[String; 2]> {
+        self.files += 1;
+        let name = format!("script-{}", self.files);
+        let there = format!("/run/{name}");
+        self.kernel.must(&format!("mkdir {there}"))?;
+        self.kernel.write(&format!("{there}/script"), script)?;
+        let here = self.lab.logs().join(name);
+        std::fs::create_dir(&here)?;
+        std::fs::write(here.join("script"), script)?;
+        let ours = self
+            .our_host
+            .command("unshare")
+            .args(["--mount", "sh", "-c", OUR_SHELL])
+            .arg(programs::path("ipvsadm")?)
+            .arg(&here)
+            .env("SWITCHYARD_SOCKET", self.ours.socket());
+        let kernel = &mut self.kernel;
+        std::thread::scope(|both| {
+            let theirs = both.spawn(move || {
+                kernel.run_within(&format!("sh {there}/script {there}"), SCRIPT_LIMIT)
+            });
+            let ours = ours.output(SCRIPT_LIMIT)?;
+            let theirs = theirs.join().map_err(|_| anyhow!("the kernel's side panicked"))??;
+            Ok([theirs.output, String::from_utf8_lossy(&ours.stdout).into_owned()])
+        })
     }
 
     /// Rules for firewall marks to both.

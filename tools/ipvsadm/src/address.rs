@@ -23,10 +23,15 @@ pub fn host_port(text: &str, protocol: Protocol, names: &Names) -> Option<HostPo
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
+    let mut text = text;
     if let Some(rest) = text.strip_prefix('[') {
-        let (address, port) = rest.split_once("]:")?;
-        let address = address.parse::<Ipv6Addr>().ok()?.into();
-        return Some(HostPort { address, port: Some(port_of(port, protocol, names)?) });
+        let (host, port) = rest.split_once("]:")?;
+        if let Ok(address) = host.parse::<Ipv6Addr>() {
+            let port = Some(port_of(port, protocol, names)?);
+            return Some(HostPort { address: address.into(), port });
+        }
+        // Brackets around anything else are taken off, and what stands behind them with them.
+        text = host;
     }
     if let Ok(address) = text.parse::<Ipv6Addr>() {
         return Some(HostPort { address: address.into(), port: None });
@@ -143,6 +148,8 @@ mod tests {
             ("10.0.0.1:http", "10.0.0.1 Some(80)"),
             ("[2001:db8::1]:80", "2001:db8::1 Some(80)"),
             ("2001:db8::1", "2001:db8::1 None"),
+            ("[10.0.0.1]:80", "10.0.0.1 None"),
+            ("[10.0.0.1:81]:80", "10.0.0.1 Some(81)"),
             ("localhost:80", "127.0.0.1 Some(80)"),
         ] {
             assert_eq!(read(text).as_deref(), Some(expected), "{text}");

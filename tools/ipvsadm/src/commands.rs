@@ -1,20 +1,18 @@
-//! Carries out what was asked for: the only place that speaks with the director. It knows no flag
-//! and no layout, only which goes with which.
+//! Carries out what was asked for: the only place, with `listing`, that speaks with the
+//! director. It knows no flag and no layout, only which goes with which.
 
 use std::io::{self, Write};
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use director::control::ClientError;
-use director::control::api::{Refusal, RefusalKind, ServiceKey, ServiceView};
+use director::control::api::{BatchOutcome, OnRefusal};
 use director::control::client::Client;
 use director::control::operations::Command;
 
 use crate::failure::Failure;
 use crate::help;
-use crate::layout::{self, Format};
 use crate::names::Names;
-use crate::order::{Order, What};
+use crate::order::Order;
 use crate::refusals::{Told, told};
 
 /// One run of the command: where the director is, and where the output goes.
@@ -43,11 +41,8 @@ impl Session<'_> {
             Order::Version => self.print(&format!("{}\n", help::VERSION)),
             Order::Change(command) => self.change(command),
             Order::List { what, format } => self.list(what, &format),
-            Order::Save { numeric } => {
-                let services = self.services()?;
-                let names = if numeric { Names::default() } else { self.names.clone() };
-                self.print(&layout::rules::rules(&services, &names))
-            }
+            Order::Save { full: true, .. } => self.save_all(),
+            Order::Save { numeric, .. } => self.save(numeric),
             // As a kernel without sync: it does not know the request, and no daemon ever runs.
             Order::StartDaemon => {
                 self.director()?;
@@ -57,7 +52,7 @@ impl Session<'_> {
                 self.director()?;
                 Err(Failure::change("No daemon is running"))
             }
-            Order::Restore => Err(Failure::try_help()),
+            Order::Restore { .. } => Err(Failure::try_help()),
         }
     }
 
@@ -72,67 +67,17 @@ impl Session<'_> {
         }
     }
 
-    fn list(&mut self, what: What, format: &Format) -> Result<(), Failure> {
-        let names = if format.numeric { Names::default() } else { self.names.clone() };
-        match what {
-            What::Table => {
-                let status = self.director()?.status();
-                let size = status.map_err(|error| self.listing_failed(&error))?.table_size;
-                let services = self.services()?;
-                self.print(&layout::table::table(&services, Some(size), format, &names))
-            }
-            What::Service(key) => {
-                let service = self.service(&key)?;
-                self.print(&layout::table::table(&[service], None, format, &names))
-            }
-            What::Connections => self.connections(format, &names),
-            What::Timeouts => match self.director()?.timeouts() {
-                Ok(timeouts) => self.print(&layout::timeouts(&timeouts)),
-                // ipvsadm is silent here.
-                Err(ClientError::Refused { .. }) => Err(Failure::listing("")),
-                Err(error) => Err(no_director(&error)),
-            },
-            What::Daemons => self.director().map(|_| ()),
-        }
-    }
-
-    fn connections(&mut self, format: &Format, names: &Names) -> Result<(), Failure> {
-        self.director()?;
-        self.print(&layout::connections::header(format))?;
-        let mut trouble = None;
-        let Session { client, output, .. } = self;
-        let Some(client) = client else { return Ok(()) };
-        let listed = client.connections(|connection| {
-            let row = layout::connections::row(&connection, names, format);
-            match output.write_all(row.as_bytes()) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => {
-                    trouble = Some(error);
-                    ControlFlow::Break(())
-                }
-            }
-        });
-        if let Some(error) = trouble {
-            return written(Err(error));
-        }
-        listed.map_err(|error| self.listing_failed(&error))
-    }
-
-    fn services(&mut self) -> Result<Vec<ServiceView>, Failure> {
-        self.director()?.services().map_err(|error| self.listing_failed(&error))
-    }
-
-    fn service(&mut self, key: &ServiceKey) -> Result<ServiceView, Failure> {
-        let services = self.services()?;
-        services.into_iter().find(|service| service.spec.key == *key).ok_or_else(|| {
-            let message = "no such service".to_owned();
-            let refusal = Refusal { error: RefusalKind::NoSuchService, message };
-            Failure::listing(told(None, &refusal).line)
-        })
+    /// Has the director carry out many changes at once.
+    pub(crate) fn batch(
+        &mut self,
+        commands: &[Command],
+        on_refusal: OnRefusal,
+    ) -> Result<BatchOutcome, Failure> {
+        self.director()?.batch(commands, on_refusal).map_err(|error| no_director(&error))
     }
 
     /// The director, connected to at the first call.
-    fn director(&mut self) -> Result<&mut Client, Failure> {
+    pub(crate) fn director(&mut self) -> Result<&mut Client, Failure> {
         let client = match self.client.take() {
             Some(client) => client,
             None => Client::connect(&self.socket).map_err(|error| no_director(&error))?,
@@ -140,7 +85,7 @@ impl Session<'_> {
         Ok(self.client.insert(client))
     }
 
-    fn listing_failed(&self, error: &ClientError) -> Failure {
+    pub(crate) fn listing_failed(&self, error: &ClientError) -> Failure {
         match error {
             ClientError::Refused { refusal, .. } => {
                 Failure::listing(words(told(None, refusal), self.explain))
@@ -149,13 +94,13 @@ impl Session<'_> {
         }
     }
 
-    fn print(&mut self, text: &str) -> Result<(), Failure> {
+    pub(crate) fn print(&mut self, text: &str) -> Result<(), Failure> {
         written(self.output.write_all(text.as_bytes()))
     }
 }
 
 /// A reader that has seen enough (`ipvsadm -Lnc | head`) is no error; a full disk is.
-fn written(outcome: io::Result<()>) -> Result<(), Failure> {
+pub(crate) fn written(outcome: io::Result<()>) -> Result<(), Failure> {
     match outcome {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::listing(format!("cannot write: {error}")))
@@ -164,7 +109,7 @@ fn written(outcome: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-fn words(told: Told, explain: bool) -> String {
+pub(crate) fn words(told: Told, explain: bool) -> String {
     match told.reason {
         Some(reason) if explain => format!("{}\n{reason}", told.line),
         _ => told.line,
@@ -172,7 +117,7 @@ fn words(told: Told, explain: bool) -> String {
 }
 
 /// ipvsadm's first line, and in place of its question about the kernel module what to do here.
-fn no_director(error: &ClientError) -> Failure {
+pub(crate) fn no_director(error: &ClientError) -> Failure {
     let why = match error {
         ClientError::PermissionDenied { .. } => "Permission denied (you must be root)".to_owned(),
         error => error.to_string(),

@@ -4,7 +4,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use director::control::api::{Forwarding, Protocol, Timeouts, TunnelChecksum};
+use director::control::api::{Extras, Forwarding, Protocol, Timeouts, TunnelChecksum};
+use director::control::filter::ConnectionFilter;
 
 use crate::address::HostPort;
 use crate::failure::Failure;
@@ -39,12 +40,17 @@ pub struct Draft {
     pub ipv6: bool,
     /// Scheduler; empty = the default one.
     pub scheduler: String,
-    /// Scheduler flags.
-    pub flags: u32,
+    /// Scheduler flags, as they were given: which there are depends on the scheduler, which may
+    /// come later.
+    pub flags: String,
+    /// The same, when everything has been read.
+    pub flag_bits: u32,
     /// Seconds of persistence.
     pub persistence: Option<u32>,
-    /// Bits of the client's address that name a client.
+    /// Bits of an IPv6 client's address that name a client.
     pub prefix: u8,
+    /// The same for IPv4, as a mask: whether it is one with holes only matters in the end.
+    pub mask: Ipv4Addr,
     /// Persistence engine.
     pub engine: Option<String>,
     /// One-packet scheduling.
@@ -67,6 +73,15 @@ pub struct Draft {
     /// Checksum of a tunnel.
     pub tunnel_checksum: TunnelChecksum,
 
+    /// What the kernel's IPVS does not do.
+    pub extras: Option<Extras>,
+    /// Which connections to list.
+    pub filter: ConnectionFilter,
+    /// Whether a restore is all or nothing.
+    pub atomic: bool,
+    /// Whether everything is saved.
+    pub full: bool,
+
     /// What `--set` sets.
     pub timeouts: Timeouts,
     /// Whether sync is to run, or stop, as a backup rather than as a master.
@@ -87,9 +102,11 @@ impl Draft {
             fwmark: 0,
             ipv6: false,
             scheduler: String::new(),
-            flags: 0,
+            flags: String::new(),
+            flag_bits: 0,
             persistence: None,
-            prefix: 32,
+            prefix: 128,
+            mask: Ipv4Addr::BROADCAST,
             engine: None,
             one_packet: false,
             server: None,
@@ -100,6 +117,10 @@ impl Draft {
             tunnel: TunnelType::Ipip,
             tunnel_port: 0,
             tunnel_checksum: TunnelChecksum::Nocsum,
+            extras: None,
+            filter: ConnectionFilter::default(),
+            atomic: false,
+            full: false,
             timeouts: Timeouts { tcp: 0, tcp_fin: 0, udp: 0 },
             sync_backup: false,
         }

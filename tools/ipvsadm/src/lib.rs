@@ -8,7 +8,7 @@
 //!                                           (legality)
 //! ```
 //!
-//! Everything but [`commands`] and [`restore`] is a pure function: words in, an [`order::Order`] or
+//! Everything but [`commands`], `listing` and [`restore`] is a pure function: words in, an [`order::Order`] or
 //! a [`failure::Failure`] out; views of the API in, text out. A newcomer starts with [`flags`],
 //! where each flag is one struct with its names, its help and its test.
 //!
@@ -27,8 +27,10 @@ pub mod flags;
 pub mod help;
 pub mod layout;
 pub mod legality;
+mod listing;
 pub mod names;
 pub mod order;
+pub mod pages;
 pub mod popt;
 pub mod refusals;
 pub mod restore;

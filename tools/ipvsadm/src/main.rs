@@ -1,6 +1,6 @@
 //! ipvsadm, for the Switchyard director.
 
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufReader, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use ipvsadm::commands::Session;
 use ipvsadm::failure::Failure;
 use ipvsadm::names::Names;
 use ipvsadm::order::{Order, parse};
-use ipvsadm::restore::restore;
+use ipvsadm::restore::{BUFFER, restore, restore_atomically};
 
 fn main() -> ExitCode {
     let words: Vec<String> =
@@ -46,8 +46,12 @@ fn run(words: &[String], output: &mut dyn Write) -> Result<u8, Failure> {
     let socket = socket.map_or_else(|| PathBuf::from(DEFAULT_SOCKET), PathBuf::from);
     let explain = io::stderr().is_terminal();
     let mut session = Session { socket, output, explain, names, client: None };
-    if order == Order::Restore {
-        return restore(&mut session, &mut io::stdin().lock(), &mut io::stderr());
+    if let Order::Restore { atomic } = order {
+        let mut input = BufReader::with_capacity(BUFFER, io::stdin().lock());
+        return match atomic {
+            true => restore_atomically(&mut session, &mut input),
+            false => restore(&mut session, &mut input, &mut io::stderr()),
+        };
     }
     session.carry_out(order).map(|()| 0)
 }

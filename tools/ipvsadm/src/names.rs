@@ -3,12 +3,17 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use director::control::api::Protocol;
 
-/// Both directories of names; empty ones give numbers.
+/// Both directories of names; empty ones give numbers. Cheap to clone: every line of a restore has
+/// them at hand.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub struct Names(Arc<Directories>);
+
+#[derive(Debug, Default)]
+struct Directories {
     hosts: HashMap<IpAddr, String>,
     ports: HashMap<(Protocol, u16), String>,
     services: HashMap<(Protocol, String), u16>,
@@ -25,7 +30,7 @@ impl Names {
 
     /// From the text of both files. Of two lines for the same thing the first counts.
     pub fn from_text(hosts: &str, services: &str) -> Names {
-        let mut names = Names::default();
+        let mut names = Directories::default();
         for words in lines(hosts) {
             if let [address, name, ..] = words[..]
                 && let Ok(address) = address.parse()
@@ -54,26 +59,38 @@ impl Names {
                 names.services.entry((protocol, (*word).to_owned())).or_insert(port);
             }
         }
-        names
+        Names(Arc::new(names))
     }
 
     /// The port of a service.
     pub fn port(&self, service: &str, protocol: Protocol) -> Option<u16> {
-        self.services.get(&(protocol, service.to_owned())).copied()
+        self.0.services.get(&(protocol, service.to_owned())).copied()
     }
 
     /// `host:port`, `[v6 host]:port`, in names as far as they are known. Without a protocol the port
     /// stays a number.
     pub fn show(&self, address: SocketAddr, protocol: Option<Protocol>) -> String {
-        let host = match self.hosts.get(&address.ip()) {
+        let host = match self.0.hosts.get(&address.ip()) {
             Some(name) => name.clone(),
-            None => address.ip().to_string(),
+            None => written(address.ip()),
         };
-        let port = match protocol.and_then(|protocol| self.ports.get(&(protocol, address.port()))) {
+        let port = match protocol.and_then(|protocol| self.0.ports.get(&(protocol, address.port())))
+        {
             Some(name) => name.clone(),
             None => address.port().to_string(),
         };
         if address.is_ipv6() { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+    }
+}
+
+/// As the C library writes an address, which has the last of `::10.0.0.1` dotted.
+fn written(address: IpAddr) -> String {
+    match address {
+        IpAddr::V6(address) if matches!(u128::from(address) >> 16, 1..=0xffff) => {
+            let [.., a, b, c, d] = address.octets();
+            format!("::{a}.{b}.{c}.{d}")
+        }
+        address => address.to_string(),
     }
 }
 
@@ -114,5 +131,8 @@ mod tests {
         let names = Names::default();
         let address = "[2001:db8::1]:80".parse().unwrap();
         assert_eq!(names.show(address, Some(Protocol::Tcp)), "[2001:db8::1]:80");
+        for written in ["[::10.0.0.1]:80", "[::ffff:10.0.0.1]:80", "[::1]:80", "[::]:80"] {
+            assert_eq!(names.show(written.parse().unwrap(), None), written);
+        }
     }
 }

@@ -6,16 +6,21 @@ use std::net::SocketAddr;
 use director::control::api::{
     Forwarding, Persistence, ServerSpec, ServiceKey, ServiceSpec, Timeouts, Tunnel,
 };
+use director::control::filter::ConnectionFilter;
 use director::control::operations::Command;
 
 use crate::draft::Draft;
 use crate::failure::Failure;
 use crate::flags::Kind;
-use crate::flags::service::timeout;
+use crate::flags::scheduling::scheduler_flags;
+use crate::flags::service::{DEFAULT_PERSISTENCE, client_prefix, timeout};
 use crate::layout::Format;
 use crate::legality::{self, Action, Opt, TUNNEL_OPTIONS, TunnelType};
 use crate::names::Names;
 use crate::popt::{Found, Scanner};
+
+/// The persistence engine that there is.
+const ENGINE: &str = "sip";
 
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,9 +38,14 @@ pub enum Order {
     Save {
         /// Numbers instead of names.
         numeric: bool,
+        /// Everything, so that the same can be rebuilt.
+        full: bool,
     },
     /// Commands from standard input.
-    Restore,
+    Restore {
+        /// All or nothing.
+        atomic: bool,
+    },
     /// To start a sync daemon.
     StartDaemon,
     /// To stop a sync daemon.
@@ -47,14 +57,14 @@ pub enum Order {
 }
 
 /// What to list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// All services.
     Table,
     /// One service.
     Service(ServiceKey),
-    /// Connections.
-    Connections,
+    /// These connections.
+    Connections(ConnectionFilter),
     /// Timeouts.
     Timeouts,
     /// Sync daemons.
@@ -108,6 +118,8 @@ pub fn parse(words: &[String], names: &Names) -> Result<Order, Failure> {
     if let Some(word) = left_over.first() {
         return Err(Failure::usage(format!("unexpected argument {word}")));
     }
+    // Known only now: the scheduler may stand behind its flags.
+    draft.flag_bits = scheduler_flags(&draft.scheduler, &draft.flags)?;
     legality::check(action, draft.given)?;
     finish(&draft)
 }
@@ -127,9 +139,11 @@ fn finish(draft: &Draft) -> Result<Order, Failure> {
         Action::Set => Command::SetTimeouts { timeouts: draft.timeouts },
         Action::List => return list(draft),
         Action::Save => {
-            return Ok(Order::Save { numeric: draft.format.numeric });
+            // A name that is saved may be another's when it is restored.
+            let numeric = draft.format.numeric || draft.full;
+            return Ok(Order::Save { numeric, full: draft.full });
         }
-        Action::Restore => return Ok(Order::Restore),
+        Action::Restore => return Ok(Order::Restore { atomic: draft.atomic }),
         Action::StartDaemon => return Ok(Order::StartDaemon),
         Action::StopDaemon => return Ok(Order::StopDaemon),
     };
@@ -161,19 +175,25 @@ fn service(draft: &Draft) -> Result<ServiceSpec, Failure> {
         "" => "wlc",
         name => name,
     };
+    // A mask or an engine without -p has no effect in the kernel, and the API has no place for it.
+    // But an engine that does not exist is refused even so: such a one is asked for, to hear that.
+    let refused = draft.engine.as_ref().is_some_and(|engine| engine != ENGINE);
+    let timeout = draft.persistence.or(refused.then_some(DEFAULT_PERSISTENCE));
+    let persistence = match timeout {
+        Some(timeout) => {
+            let prefix = client_prefix(draft)?;
+            Some(Persistence { timeout, prefix, engine: draft.engine.clone() })
+        }
+        None => None,
+    };
     Ok(ServiceSpec {
         key: key(draft),
         scheduler: scheduler.to_owned(),
-        flags: draft.flags,
-        // A mask or an engine without -p has no effect in the kernel; the API has no place for it.
-        persistence: draft.persistence.map(|timeout| Persistence {
-            timeout,
-            prefix: draft.prefix,
-            engine: draft.engine.clone(),
-        }),
+        flags: draft.flag_bits,
+        persistence,
         one_packet: draft.one_packet,
-        // Not this tool's to set: what there is stays.
-        extras: None,
+        // What is not spoken of stays.
+        extras: draft.extras,
     })
 }
 
@@ -226,8 +246,12 @@ fn list(draft: &Draft) -> Result<Order, Failure> {
     if no_table && columns || setting && given.has(Opt::PersistentConn) {
         return Err(Failure::usage("options conflicts in the list command"));
     }
+    if !draft.filter.is_empty() && !given.has(Opt::Connection) {
+        let message = "'client', 'service', 'server' and 'state' go with -c only";
+        return Err(Failure::usage(message));
+    }
     let what = if given.has(Opt::Connection) {
-        What::Connections
+        What::Connections(draft.filter.clone())
     } else if given.has(Opt::Timeout) {
         What::Timeouts
     } else if given.has(Opt::Daemon) {

@@ -91,7 +91,7 @@ impl<'a> Scanner<'a> {
             None => (long, None),
         };
         let flag = flags::by_long(name).ok_or_else(|| Bad::Unknown(word.to_owned()))?;
-        if flag.argument == Argument::None && attached.is_some() {
+        if !flag.argument.is_value() && attached.is_some() {
             return Err(Bad::UnwantedArgument(word.to_owned()));
         }
         self.finish(flag, attached)
@@ -106,9 +106,13 @@ impl<'a> Scanner<'a> {
             self.bundle = "";
             return Err(Bad::Unknown(self.last_word()));
         };
+        if !flag.argument.is_value() && rest.starts_with('=') {
+            self.bundle = "";
+            return Err(Bad::UnwantedArgument(self.last_word()));
+        }
         self.bundle = rest;
         let mut attached = None;
-        if flag.argument != Argument::None && !rest.is_empty() {
+        if flag.argument.is_value() && !rest.is_empty() {
             self.bundle = "";
             attached = Some(rest.strip_prefix('=').unwrap_or(rest));
         }
@@ -117,7 +121,7 @@ impl<'a> Scanner<'a> {
 
     fn finish(&mut self, flag: &'static Flag, attached: Option<&str>) -> Result<Found, Bad> {
         let value = match (flag.argument, attached) {
-            (Argument::None, _) => None,
+            (Argument::None | Argument::Words(_), _) => None,
             (_, Some(value)) => Some(value.to_owned()),
             (argument, None) => match self.words.get(self.next) {
                 // An optional value is taken from the next word unless that looks like a flag; a
@@ -202,6 +206,7 @@ mod tests {
             ("-A -s", "-s: missing argument"),
             ("-A --scheduler", "--scheduler: missing argument"),
             ("-L --numeric=1", "--numeric=1: option does not take an argument"),
+            ("-L -n=1", "-n=1: option does not take an argument"),
         ] {
             assert_eq!(scan(line).1.map(|bad| bad.to_string()).as_deref(), Some(text), "{line}");
         }

@@ -1,4 +1,4 @@
-//! The developer's commands behind `cargo xtask`: demo, test, parity, bench.
+//! The developer's commands behind `cargo xtask`: demo, test, parity, pages, bench.
 //!
 //! Knows cargo, packages and privileges. Must not know the product: what the demo shows and the
 //! tests try is in `integration/`.
@@ -36,7 +36,7 @@ enum Task {
         #[arg(last = true)]
         arguments: Vec<String>,
     },
-    /// Run the test suites: lint, unit, lab, parity; all of them without a name
+    /// Run the test suites: lint, unit, lab, parity, golden; all of them without a name
     ///
     /// Installs the Debian packages that a suite needs, and says so before. The lab needs root (it
     /// asks sudo when you are not root). Exit code 0 only when every test of every suite passed.
@@ -62,6 +62,14 @@ enum Task {
         #[arg(long, short)]
         quiet: bool,
     },
+    /// Write the manual page of ipvsadm and its completions for bash, zsh and fish
+    ///
+    /// Made of the same table of flags as the command itself; prints the files' names.
+    Pages {
+        /// The folder to write to
+        #[arg(default_value = "target/pages")]
+        folder: std::path::PathBuf,
+    },
     /// Measure what the director costs, every figure beside its floor
     ///
     /// Per packet, per new connection, per connection kept, on veth pairs, while services change, and at
@@ -81,6 +89,7 @@ fn main() -> ExitCode {
         Task::Test { suites, quick } => suites::run(&suites, quick),
         Task::Parity { scenarios, list, quiet } => parity(&scenarios, list, quiet),
         Task::Bench { arguments } => bench(&arguments),
+        Task::Pages { folder } => pages(&folder),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -111,6 +120,14 @@ fn parity(scenarios: &[String], list: bool, quiet: bool) -> Result<bool> {
         command.arg("--quiet");
     }
     Ok(command.args(scenarios).status()?.success())
+}
+
+fn pages(folder: &std::path::Path) -> Result<bool> {
+    let folder = std::path::absolute(folder)?;
+    let run = ["run", "--quiet", "--release", "--locked", "--package", "ipvsadm"];
+    let mut command = cargo::cargo(&run);
+    command.args(["--bin", "ipvsadm-pages", "--"]).arg(folder);
+    Ok(command.status()?.success())
 }
 
 fn bench(arguments: &[String]) -> Result<bool> {

@@ -33,6 +33,10 @@ pub(crate) const PARITY: [Needed; 5] = [
     ("ip", "iproute2"),
 ];
 
+/// What the golden suite runs beside those: who calls `ipvsadm`, and what that watches.
+pub(crate) const GOLDEN: [Needed; 3] =
+    [("ldirectord", "ldirectord"), ("nginx", "nginx-light"), ("unshare", "util-linux")];
+
 /// Services that a package would start on installation are not to run on the developer's
 /// machine: this file tells Debian so. It is taken away again if it is ours.
 const POLICY: &str = "/usr/sbin/policy-rc.d";

@@ -22,24 +22,28 @@ pub(crate) enum Suite {
     Lab,
     /// Switchyard next to the real kernel IPVS, packet by packet (root)
     Parity,
+    /// Our ipvsadm next to the real one, byte by byte; the tools that call it (root)
+    Golden,
 }
 
-/// The test program that is a suite of its own.
+/// The test programs that are suites of their own.
 const PARITY: &str = "parity";
+const GOLDEN: &str = "golden";
 
 /// Comparisons that run at a time: each has a lab of its own, and half of its time it waits for a
 /// kernel to start or for counters to settle.
 const SIDE_BY_SIDE: usize = 2;
 
 impl Suite {
-    const ALL: [Suite; 4] = [Suite::Lint, Suite::Unit, Suite::Lab, Suite::Parity];
+    const ALL: [Suite; 5] = [Suite::Lint, Suite::Unit, Suite::Lab, Suite::Parity, Suite::Golden];
 
     fn name(self) -> &'static str {
         match self {
             Suite::Lint => "lint",
             Suite::Unit => "unit",
             Suite::Lab => "lab",
-            Suite::Parity => "parity",
+            Suite::Parity => PARITY,
+            Suite::Golden => GOLDEN,
         }
     }
 }
@@ -82,6 +86,7 @@ pub(crate) fn run(suites: &[Suite], quick: bool) -> Result<bool> {
             Suite::Unit => unit(quick)?,
             Suite::Lab => lab(quick)?,
             Suite::Parity => parity(quick)?,
+            Suite::Golden => golden(quick)?,
         };
         good &= tally.failed == 0 && tally.passed > 0;
         let line = format!("{}: {} passed, {} failed", suite.name(), tally.passed, tally.failed);
@@ -170,7 +175,7 @@ fn lab(quick: bool) -> Result<Tally> {
     packages::install(&packages::LAB)?;
     build_programs()?;
     let mut programs = test_programs(&["--release", "--package", "integration", "--test", "*"])?;
-    programs.retain(|(name, _)| name != PARITY);
+    programs.retain(|(name, _)| name != PARITY && name != GOLDEN);
     as_root(&programs, 1, quick)
 }
 
@@ -180,6 +185,17 @@ fn parity(quick: bool) -> Result<Tally> {
     build_programs()?;
     let program = test_programs(&["--release", "--package", "integration", "--test", PARITY])?;
     as_root(&program, SIDE_BY_SIDE, quick)
+}
+
+/// Runs the comparison with the real ipvsadm, and ldirectord and the scripts of ipvsadm's package on
+/// ours.
+fn golden(quick: bool) -> Result<Tally> {
+    packages::install(&packages::PARITY)?;
+    packages::install(&packages::GOLDEN)?;
+    build_programs()?;
+    let program = test_programs(&["--release", "--package", "integration", "--test", GOLDEN])?;
+    // One at a time: the comparison fills two processors by itself.
+    as_root(&program, 1, quick)
 }
 
 /// Runs test programs one after the other, so many tests of each at a time. `quick` runs those

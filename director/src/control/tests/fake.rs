@@ -52,6 +52,7 @@ impl Operations for Fake {
             Command::AddServer { service, server } => match find(&service) {
                 Some(place) => {
                     let view = ServerView {
+                        local: false,
                         spec: server,
                         active: 3,
                         inactive: 4,

@@ -9,6 +9,7 @@ use super::fake::{Fake, Served};
 use crate::control::ClientError;
 use crate::control::api::*;
 use crate::control::client::Client;
+use crate::control::filter::ConnectionFilter;
 use crate::control::operations::{Command, Operations};
 use crate::control::server::Limits;
 
@@ -138,6 +139,28 @@ fn all_connections_arrive_once_and_the_listing_may_be_left_early() {
         .unwrap();
     assert_eq!(count, 10);
     client.timeouts().unwrap();
+}
+
+#[test]
+fn connections_are_looked_through_by_the_director() {
+    let fake = Fake { shards: 3, per_shard: 600, ..Fake::default() };
+    let server = Served::new(Limits::default(), fake);
+    let mut client = Client::connect(&server.path).unwrap();
+    let mut count = |query: &str| {
+        let filter = ConnectionFilter::from_query(query).unwrap();
+        let mut count = 0;
+        let listing = client.connections_where(&filter, |connection| {
+            assert!(filter.admits(&connection));
+            count += 1;
+            ControlFlow::Continue(())
+        });
+        listing.map(|()| count).unwrap()
+    };
+    // The clients of a shard are 10.0.0.0 and on, 600 of them.
+    assert_eq!(count("client=10.0.1.0/24"), 3 * 256);
+    assert_eq!(count("client=10.0.0.7&state=ESTABLISHED"), 3);
+    assert_eq!(count("server=10.0.0.12"), 0);
+    assert_eq!(count("service=192.0.2.10:80/tcp"), 1800);
 }
 
 #[test]

@@ -141,7 +141,7 @@ impl World {
 
         let views = self.table.service_views();
         let servers = views.iter().flat_map(|view| view.servers.iter().map(move |s| (view, s)));
-        let remote = servers.clone().filter(|(_, s)| s.spec.forwarding != Forwarding::Local);
+        let remote = servers.clone().filter(|(_, s)| !s.local);
         let expected: HashSet<IpAddr> = remote.map(|(_, s)| s.spec.address.ip()).collect();
         prop_assert_eq!(
             self.table.server_addresses().into_iter().collect::<HashSet<_>>(),
@@ -172,7 +172,8 @@ impl World {
                     ServiceKey::Address { protocol, .. } => protocol == Protocol::Tcp,
                     ServiceKey::Fwmark { .. } => true,
                 };
-                tcp && server.spec.address == address && server.spec.forwarding == Forwarding::Nat
+                let by_nat = server.spec.forwarding == Forwarding::Nat && !server.local;
+                tcp && server.spec.address == address && by_nat
             });
             prop_assert_eq!(
                 services.has_nat_server(6, address.ip(), address.port()),

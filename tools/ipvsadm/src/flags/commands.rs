@@ -4,19 +4,19 @@ use super::{Argument, Flag, Kind, NOTHING};
 use crate::failure::Failure;
 use crate::legality::Action;
 
-/// In the order of the help text.
+/// In the order of the manual page.
 pub const ALL: &[&Flag] = &[
-    &command(&['A'], "add-service", Action::AddService, "add a virtual service"),
-    &command(&['E'], "edit-service", Action::EditService, "replace the options of a service"),
-    &command(&['D'], "delete-service", Action::DeleteService, "delete a service with its servers"),
-    &command(&['C'], "clear", Action::Flush, "delete all services"),
-    &command(&['R'], "restore", Action::Restore, "carry out the commands on standard input"),
-    &command(&['S'], "save", Action::Save, "print the commands that rebuild the table"),
-    &command(&['a'], "add-server", Action::AddServer, "add a real server to a service"),
-    &command(&['e'], "edit-server", Action::EditServer, "replace the options of a real server"),
-    &command(&['d'], "delete-server", Action::DeleteServer, "take a real server from a service"),
+    &ADD_SERVICE,
+    &EDIT_SERVICE,
+    &DELETE_SERVICE,
+    &CLEAR,
+    &RESTORE,
+    &SAVE,
+    &ADD_SERVER,
+    &EDIT_SERVER,
+    &DELETE_SERVER,
     &LIST,
-    &command(&['Z'], "zero", Action::Zero, "set counters to zero: of all, or of one service"),
+    &ZERO,
     &SET,
     &START_DAEMON,
     &STOP_DAEMON,
@@ -28,10 +28,102 @@ const fn command(
     short: &'static [char],
     long: &'static str,
     action: Action,
-    help: &'static str,
+    help: &'static [&'static str],
+    about: &'static str,
 ) -> Flag {
-    Flag { short, long, argument: Argument::None, kind: Kind::Command(action), help, take: NOTHING }
+    let kind = Kind::Command(action);
+    Flag { short, long, argument: Argument::None, kind, help, about, take: NOTHING }
 }
+
+/// `-A`
+pub const ADD_SERVICE: Flag = command(
+    &['A'],
+    "add-service",
+    Action::AddService,
+    &["add virtual service with options"],
+    "Add a virtual service.",
+);
+
+/// `-E`
+pub const EDIT_SERVICE: Flag = command(
+    &['E'],
+    "edit-service",
+    Action::EditService,
+    &["edit virtual service with options"],
+    "Replace the options of a service. Those that are not given go back to their defaults.",
+);
+
+/// `-D`
+pub const DELETE_SERVICE: Flag = command(
+    &['D'],
+    "delete-service",
+    Action::DeleteService,
+    &["delete virtual service"],
+    "Delete a service with its servers.",
+);
+
+/// `-C`
+pub const CLEAR: Flag = command(
+    &['C'],
+    "clear",
+    Action::Flush,
+    &["clear the whole table"],
+    "Delete all services, at once and without a question.",
+);
+
+/// `-R`
+pub const RESTORE: Flag = command(
+    &['R'],
+    "restore",
+    Action::Restore,
+    &["restore rules from stdin"],
+    "Carry out the commands on standard input, one to a line, each before the next.",
+);
+
+/// `-S`
+pub const SAVE: Flag = command(
+    &['S'],
+    "save",
+    Action::Save,
+    &["save rules to stdout"],
+    "Print the commands that rebuild the table.",
+);
+
+/// `-a`
+pub const ADD_SERVER: Flag = command(
+    &['a'],
+    "add-server",
+    Action::AddServer,
+    &["add real server with options"],
+    "Add a real server to a service.",
+);
+
+/// `-e`
+pub const EDIT_SERVER: Flag = command(
+    &['e'],
+    "edit-server",
+    Action::EditServer,
+    &["edit real server with options"],
+    "Replace the options of a real server. Those that are not given go back to their defaults.",
+);
+
+/// `-d`
+pub const DELETE_SERVER: Flag = command(
+    &['d'],
+    "delete-server",
+    Action::DeleteServer,
+    &["delete real server"],
+    "Take a real server from a service.",
+);
+
+/// `-Z`
+pub const ZERO: Flag = command(
+    &['Z'],
+    "zero",
+    Action::Zero,
+    &["zero counters in a service or all services"],
+    "Set the counters to zero, of one service with its servers or of all.",
+);
 
 /// `-L`, `-l`
 pub const LIST: Flag = Flag {
@@ -39,7 +131,8 @@ pub const LIST: Flag = Flag {
     long: "list",
     argument: Argument::None,
     kind: Kind::Command(Action::List),
-    help: "list services, connections (-c) or settings",
+    help: &["list the table"],
+    about: "List services, connections, timeouts or sync daemons. It is what is done without any command.",
     take: NOTHING,
 };
 
@@ -47,9 +140,10 @@ pub const LIST: Flag = Flag {
 pub const SET: Flag = Flag {
     short: &[],
     long: "set",
-    argument: Argument::None,
+    argument: Argument::Words("tcp tcpfin udp"),
     kind: Kind::Command(Action::Set),
-    help: "set the timeouts TCP TCPFIN UDP, seconds; 0 = as it is",
+    help: &["set connection timeout values"],
+    about: "Set three timeouts, seconds: of established TCP connections, of those that have seen a FIN, and of UDP. 0 leaves one as it is.",
     take: NOTHING,
 };
 
@@ -57,9 +151,10 @@ pub const SET: Flag = Flag {
 pub const START_DAEMON: Flag = Flag {
     short: &[],
     long: "start-daemon",
-    argument: Argument::Required("master|backup"),
+    argument: Argument::Required("{master|backup}"),
     kind: Kind::Command(Action::StartDaemon),
-    help: "start to send or receive connections",
+    help: &["start connection sync daemon"],
+    about: "Start to send connections to other directors, or to receive them.",
     take: |draft, value| {
         draft.sync_backup = sync_role(value, "illegal start-daemon parameter specified")?;
         Ok(())
@@ -70,9 +165,10 @@ pub const START_DAEMON: Flag = Flag {
 pub const STOP_DAEMON: Flag = Flag {
     short: &[],
     long: "stop-daemon",
-    argument: Argument::Required("master|backup"),
+    argument: Argument::Required("{master|backup}"),
     kind: Kind::Command(Action::StopDaemon),
-    help: "stop to send or receive connections",
+    help: &["stop connection sync daemon"],
+    about: "Stop to send or to receive.",
     take: |draft, value| {
         draft.sync_backup = sync_role(value, "illegal start_daemon specified")?;
         Ok(())
@@ -93,7 +189,8 @@ pub const HELP: Flag = Flag {
     long: "help",
     argument: Argument::None,
     kind: Kind::Help,
-    help: "print this",
+    help: &["display this help message"],
+    about: "Print a summary.",
     take: NOTHING,
 };
 
@@ -103,7 +200,8 @@ pub const VERSION: Flag = Flag {
     long: "version",
     argument: Argument::None,
     kind: Kind::Version,
-    help: "print the version",
+    help: &[],
+    about: "Print the version of ipvsadm that this command stands for.",
     take: NOTHING,
 };
 

@@ -8,33 +8,20 @@ use crate::address::number;
 use crate::failure::Failure;
 use crate::legality::Opt;
 
-/// In the order of the help text.
-pub const ALL: &[&Flag] = &[
-    &MCAST_INTERFACE,
-    &flag("syncid", "id", Opt::SyncId, "0 to 255: which group of directors", |_, value| {
-        in_range(value, 0, 255, "illegal syncid specified")
-    }),
-    &flag("sync-maxlen", "bytes", Opt::SyncMaxlen, "longest message", |_, value| {
-        in_range(value, 1, 65507, "illegal sync-maxlen specified")
-    }),
-    &MCAST_GROUP,
-    &flag("mcast-port", "port", Opt::McastPort, "UDP port, default 8848", |_, value| {
-        in_range(value, 1, 65535, "illegal mcast-port specified")
-    }),
-    &flag("mcast-ttl", "ttl", Opt::McastTtl, "1 to 255, default 1", |_, value| {
-        in_range(value, 1, 255, "illegal mcast-ttl specified")
-    }),
-];
+/// In the order of the manual page.
+pub const ALL: &[&Flag] =
+    &[&SYNCID, &SYNC_MAXLEN, &MCAST_INTERFACE, &MCAST_GROUP, &MCAST_PORT, &MCAST_TTL];
 
 const fn flag(
     long: &'static str,
     value: &'static str,
     option: Opt,
-    help: &'static str,
+    help: &'static [&'static str],
+    about: &'static str,
     take: super::Take,
 ) -> Flag {
     let kind = Kind::Option(Some(option));
-    Flag { short: &[], long, argument: Argument::Required(value), kind, help, take }
+    Flag { short: &[], long, argument: Argument::Required(value), kind, help, about, take }
 }
 
 fn in_range(value: Option<&str>, low: i64, high: i64, complaint: &str) -> Result<(), Failure> {
@@ -44,13 +31,44 @@ fn in_range(value: Option<&str>, low: i64, high: i64, complaint: &str) -> Result
     }
 }
 
+/// `--syncid`
+pub const SYNCID: Flag = flag(
+    "syncid",
+    "sid",
+    Opt::SyncId,
+    &["syncid for connection sync (default=255)"],
+    "Which group of directors, 0 to 255.",
+    |_, value| in_range(value, 0, 255, "illegal syncid specified"),
+);
+
+/// `--sync-maxlen`
+pub const SYNC_MAXLEN: Flag = flag(
+    "sync-maxlen",
+    "length",
+    Opt::SyncMaxlen,
+    &["Max sync message length (default=1472)"],
+    "The longest message, 1 to 65507 bytes.",
+    |_, value| in_range(value, 1, 65507, "illegal sync-maxlen specified"),
+);
+
 /// `--mcast-interface`
-pub const MCAST_INTERFACE: Flag =
-    flag("mcast-interface", "name", Opt::McastInterface, "default eth0", NOTHING);
+pub const MCAST_INTERFACE: Flag = flag(
+    "mcast-interface",
+    "interface",
+    Opt::McastInterface,
+    &["multicast interface for connection sync"],
+    "The interface; eth0 without this option.",
+    NOTHING,
+);
 
 /// `--mcast-group`
-pub const MCAST_GROUP: Flag =
-    flag("mcast-group", "address", Opt::McastGroup, "default 224.0.0.81", |_, value| {
+pub const MCAST_GROUP: Flag = flag(
+    "mcast-group",
+    "address",
+    Opt::McastGroup,
+    &["IPv4/IPv6 group (default=224.0.0.81)"],
+    "The multicast group; 224.0.0.81 without this option.",
+    |_, value| {
         let value = value.unwrap_or_default();
         let family = if value.contains(':') { "IPv6" } else { "IPv4" };
         let address = match family {
@@ -61,7 +79,28 @@ pub const MCAST_GROUP: Flag =
             Ok(address) if address.is_multicast() => Ok(()),
             _ => Err(Failure::usage(format!("invalid {family} mcast-group `{value}'"))),
         }
-    });
+    },
+);
+
+/// `--mcast-port`
+pub const MCAST_PORT: Flag = flag(
+    "mcast-port",
+    "port",
+    Opt::McastPort,
+    &["UDP port (default=8848)"],
+    "The UDP port; 8848 without this option.",
+    |_, value| in_range(value, 1, 65535, "illegal mcast-port specified"),
+);
+
+/// `--mcast-ttl`
+pub const MCAST_TTL: Flag = flag(
+    "mcast-ttl",
+    "ttl",
+    Opt::McastTtl,
+    &["Multicast TTL (default=1)"],
+    "The TTL or hop limit, 1 to 255; 1 without this option.",
+    |_, value| in_range(value, 1, 255, "illegal mcast-ttl specified"),
+);
 
 #[cfg(test)]
 mod tests {

@@ -3,56 +3,167 @@
 use super::{Argument, Flag, Kind, NOTHING, Take};
 use crate::legality::Opt;
 
-/// In the order of the help text.
+/// In the order of the manual page.
 pub const ALL: &[&Flag] = &[
-    &flag(&['c'], "connection", Opt::Connection, "list connections", NOTHING),
-    &flag(&[], "timeout", Opt::Timeout, "list the timeouts", NOTHING),
-    &flag(&[], "daemon", Opt::Daemon, "list the sync daemons", NOTHING),
-    &flag(&['n'], "numeric", Opt::Numeric, "numbers instead of names", |draft, _| {
-        draft.format.numeric = true;
-        Ok(())
-    }),
-    &flag(&[], "stats", Opt::Stats, "counters", |draft, _| {
-        draft.format.stats = true;
-        Ok(())
-    }),
-    &flag(&[], "rate", Opt::Rate, "what the counters make per second", |draft, _| {
-        draft.format.rate = true;
-        Ok(())
-    }),
-    &flag(&['X'], "exact", Opt::Exact, "", |draft, _| {
-        draft.format.exact = true;
-        Ok(())
-    }),
-    &flag(&[], "thresholds", Opt::Thresholds, "thresholds of the servers", |draft, _| {
-        draft.format.thresholds = true;
-        Ok(())
-    }),
-    &flag(&[], "persistent-conn", Opt::PersistentConn, "persistence templates", |draft, _| {
-        draft.format.persistent = true;
-        Ok(())
-    }),
-    &flag(&[], "tun-info", Opt::TunInfo, "kinds of tunnel", |draft, _| {
-        draft.format.tunnel = true;
-        Ok(())
-    }),
+    &CONNECTION,
+    &TIMEOUT,
+    &DAEMON,
+    &NUMERIC,
+    &STATS,
+    &RATE,
+    &EXACT,
+    &THRESHOLDS,
+    &PERSISTENT_CONN,
+    &TUN_INFO,
     &SORT,
-    &flag(&[], "nosort", Opt::NoSort, "newest first instead of by address", |draft, _| {
-        draft.format.unsorted = true;
-        Ok(())
-    }),
+    &NOSORT,
 ];
 
 const fn flag(
     short: &'static [char],
     long: &'static str,
     option: Opt,
-    help: &'static str,
+    help: &'static [&'static str],
+    about: &'static str,
     take: Take,
 ) -> Flag {
     let kind = Kind::Option(Some(option));
-    Flag { short, long, argument: Argument::None, kind, help, take }
+    Flag { short, long, argument: Argument::None, kind, help, about, take }
 }
+
+/// `-c`
+pub const CONNECTION: Flag = flag(
+    &['c'],
+    "connection",
+    Opt::Connection,
+    &["output of current IPVS connections"],
+    "List connections and persistence templates, in no order.",
+    NOTHING,
+);
+
+/// `--timeout`
+pub const TIMEOUT: Flag = flag(
+    &[],
+    "timeout",
+    Opt::Timeout,
+    &["output of timeout (tcp tcpfin udp)"],
+    "List the timeouts that --set sets.",
+    NOTHING,
+);
+
+/// `--daemon`
+pub const DAEMON: Flag = flag(
+    &[],
+    "daemon",
+    Opt::Daemon,
+    &["output of daemon information"],
+    "List the sync daemons.",
+    NOTHING,
+);
+
+/// `-n`
+pub const NUMERIC: Flag = flag(
+    &['n'],
+    "numeric",
+    Opt::Numeric,
+    &["numeric output of addresses and ports"],
+    "Numbers in place of names of hosts and ports.",
+    |draft, _| {
+        draft.format.numeric = true;
+        Ok(())
+    },
+);
+
+/// `--stats`
+pub const STATS: Flag = flag(
+    &[],
+    "stats",
+    Opt::Stats,
+    &["output of statistics information"],
+    "List counters.",
+    |draft, _| {
+        draft.format.stats = true;
+        Ok(())
+    },
+);
+
+/// `--rate`
+pub const RATE: Flag = flag(
+    &[],
+    "rate",
+    Opt::Rate,
+    &["output of rate information"],
+    "List what the counters make per second.",
+    |draft, _| {
+        draft.format.rate = true;
+        Ok(())
+    },
+);
+
+/// `-X`
+pub const EXACT: Flag = flag(
+    &['X'],
+    "exact",
+    Opt::Exact,
+    &["expand numbers (display exact values)"],
+    "All digits of large counters and rates, in place of K, M, G and T.",
+    |draft, _| {
+        draft.format.exact = true;
+        Ok(())
+    },
+);
+
+/// `--thresholds`
+pub const THRESHOLDS: Flag = flag(
+    &[],
+    "thresholds",
+    Opt::Thresholds,
+    &["output of thresholds information"],
+    "List the thresholds of servers.",
+    |draft, _| {
+        draft.format.thresholds = true;
+        Ok(())
+    },
+);
+
+/// `--persistent-conn`
+pub const PERSISTENT_CONN: Flag = flag(
+    &[],
+    "persistent-conn",
+    Opt::PersistentConn,
+    &["output of persistent connection info"],
+    "List how many templates servers have; with -c, what a persistence engine goes by.",
+    |draft, _| {
+        draft.format.persistent = true;
+        Ok(())
+    },
+);
+
+/// `--tun-info`
+pub const TUN_INFO: Flag = flag(
+    &[],
+    "tun-info",
+    Opt::TunInfo,
+    &["output of tunnel information"],
+    "List kinds of tunnel.",
+    |draft, _| {
+        draft.format.tunnel = true;
+        Ok(())
+    },
+);
+
+/// `--nosort`
+pub const NOSORT: Flag = flag(
+    &[],
+    "nosort",
+    Opt::NoSort,
+    &["disable sorting output of service/server entries"],
+    "In the director's order, newest servers first.",
+    |draft, _| {
+        draft.format.unsorted = true;
+        Ok(())
+    },
+);
 
 /// `--sort` has been the default for so long that it does nothing.
 pub const SORT: Flag = Flag {
@@ -60,12 +171,15 @@ pub const SORT: Flag = Flag {
     long: "sort",
     argument: Argument::None,
     kind: Kind::Option(None),
-    help: "by address (default)",
+    help: &["does nothing, for backwards compatibility"],
+    about: "By address, as it is without this option.",
     take: NOTHING,
 };
 
 #[cfg(test)]
 mod tests {
+    use director::control::filter::ConnectionFilter;
+
     use crate::layout::Format;
     use crate::order::testing::{complaint, order};
     use crate::order::{Order, What};
@@ -88,6 +202,7 @@ mod tests {
             ("-L --rate -X", Format { rate: true, exact: true, ..plain }),
             ("-L --thresholds", Format { thresholds: true, ..plain }),
             ("-L --persistent-conn", Format { persistent: true, ..plain }),
+            ("-L --json", Format { json: true, ..plain }),
             ("-L --tun-info --nosort", Format { tunnel: true, unsorted: true, ..plain }),
         ] {
             assert_eq!(listing(line), (What::Table, format), "{line}");
@@ -96,11 +211,12 @@ mod tests {
 
     #[test]
     fn what_to_list_is_said_by_at_most_one_flag() {
-        assert_eq!(listing("-L -c").0, What::Connections);
+        let all = What::Connections(ConnectionFilter::default());
+        assert_eq!(listing("-L -c").0, all);
         assert_eq!(listing("-L --timeout").0, What::Timeouts);
         assert_eq!(listing("-L --daemon --syncid 3").0, What::Daemons);
         assert!(matches!(listing("-L -t 10.0.0.1:80").0, What::Service(_)));
-        assert_eq!(listing("-L -c --persistent-conn").0, What::Connections);
+        assert_eq!(listing("-L -c --persistent-conn").0, all);
         let conflict = ("options conflicts in the list command".to_owned(), 2);
         for line in [
             "-L -c --stats",

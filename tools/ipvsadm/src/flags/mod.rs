@@ -8,7 +8,9 @@ use crate::legality::{Action, Opt};
 
 pub mod commands;
 pub mod daemon;
+pub mod extensions;
 pub mod listing;
+pub mod scheduling;
 pub mod server;
 pub mod service;
 pub mod tunnel;
@@ -22,6 +24,15 @@ pub enum Argument {
     Required(&'static str),
     /// It may have one.
     Optional(&'static str),
+    /// None of its own, but these plain words somewhere on the command line.
+    Words(&'static str),
+}
+
+impl Argument {
+    /// Whether the scanner is to look for a value.
+    pub fn is_value(self) -> bool {
+        matches!(self, Argument::Required(_) | Argument::Optional(_))
+    }
 }
 
 /// What sort of flag it is.
@@ -51,18 +62,20 @@ pub struct Flag {
     pub argument: Argument,
     /// What sort of flag it is.
     pub kind: Kind,
-    /// One line of help; empty = not shown.
-    pub help: &'static str,
+    /// What `-h` says of it, line by line, in the words of ipvsadm; nothing = not shown.
+    pub help: &'static [&'static str],
+    /// What the manual page and the shells' completions say of it, in sentences.
+    pub about: &'static str,
     /// What it does.
     pub take: Take,
 }
 
-/// A heading of the help text with its flags.
+/// A heading of the manual page with its flags.
 #[derive(Debug)]
 pub struct Group {
     /// Heading.
     pub title: &'static str,
-    /// Flags, in the order of the help text.
+    /// Flags, in the order of the page.
     pub flags: &'static [&'static Flag],
 }
 
@@ -75,9 +88,11 @@ pub const GROUPS: &[Group] = &[
     Group { title: "Options of a tunnel (-i)", flags: tunnel::ALL },
     Group { title: "Options of a listing", flags: listing::ALL },
     Group { title: "Options of the sync daemon", flags: daemon::ALL },
+    Group { title: "Options that ipvsadm does not have", flags: extensions::ALL },
 ];
 
-fn all() -> impl Iterator<Item = &'static Flag> {
+/// Every flag.
+pub fn all() -> impl Iterator<Item = &'static Flag> {
     GROUPS.iter().flat_map(|group| group.flags.iter().copied())
 }
 

@@ -7,7 +7,7 @@ use crate::address::{host_port, number};
 use crate::failure::Failure;
 use crate::legality::Opt;
 
-/// In the order of the help text.
+/// In the order of the manual page.
 pub const ALL: &[&Flag] =
     &[&SERVER, &GATEWAYING, &IPIP, &MASQUERADING, &WEIGHT, &UPPER_THRESHOLD, &LOWER_THRESHOLD];
 
@@ -15,9 +15,10 @@ pub const ALL: &[&Flag] =
 pub const SERVER: Flag = Flag {
     short: &['r'],
     long: "real-server",
-    argument: Argument::Required("host[:port]"),
+    argument: Argument::Required("server-address"),
     kind: Kind::Option(Some(Opt::Server)),
-    help: "the server; default port is the service's",
+    help: &["server-address is host (and port)"],
+    about: "The server's address, and its port where that is not the service's.",
     take: |draft, value| {
         let found = host_port(value.unwrap_or_default(), draft.protocol, &draft.names);
         let complaint = "illegal real server address[:port] specified";
@@ -42,7 +43,8 @@ pub const GATEWAYING: Flag = Flag {
     long: "gatewaying",
     argument: Argument::None,
     kind: Kind::Option(Some(Opt::Forwarding)),
-    help: "direct routing (default)",
+    help: &["gatewaying (direct routing) (default)"],
+    about: "Direct routing: the server answers the client itself. So it is without any of the three.",
     take: |draft, _| {
         draft.forwarding = Forwarding::Direct;
         Ok(())
@@ -55,7 +57,8 @@ pub const IPIP: Flag = Flag {
     long: "ipip",
     argument: Argument::None,
     kind: Kind::Option(Some(Opt::Forwarding)),
-    help: "through a tunnel",
+    help: &["ipip encapsulation (tunneling)"],
+    about: "Through a tunnel.",
     take: |draft, _| {
         draft.forwarding = Forwarding::Tunnel;
         Ok(())
@@ -68,7 +71,8 @@ pub const MASQUERADING: Flag = Flag {
     long: "masquerading",
     argument: Argument::None,
     kind: Kind::Option(Some(Opt::Forwarding)),
-    help: "network address translation",
+    help: &["masquerading (NAT)"],
+    about: "Network address translation: the answers come back through the director.",
     take: |draft, _| {
         draft.forwarding = Forwarding::Nat;
         Ok(())
@@ -98,7 +102,8 @@ pub const WEIGHT: Flag = Flag {
     long: "weight",
     argument: Argument::Required("weight"),
     kind: Kind::Option(Some(Opt::Weight)),
-    help: "0 takes no new clients; default 1",
+    help: &["capacity of real server"],
+    about: "Its share of the clients, 0 to 2147483647; with 0 it gets no new ones; 1 without this option.",
     take: |draft, value| {
         // The range of Debian's build; the original stops at 65535.
         let weight = number(value.unwrap_or_default(), 0, i32::MAX.into());
@@ -112,9 +117,10 @@ pub const WEIGHT: Flag = Flag {
 pub const UPPER_THRESHOLD: Flag = Flag {
     short: &['x'],
     long: "u-threshold",
-    argument: Argument::Required("connections"),
+    argument: Argument::Required("uthreshold"),
     kind: Kind::Option(Some(Opt::UpperThreshold)),
-    help: "no new connections from this many on; 0 = no limit",
+    help: &["upper threshold of connections"],
+    about: "It gets no new connections when it has so many; 0 is no limit.",
     take: |draft, value| {
         draft.upper_threshold = threshold(value, "illegal u_threshold specified")?;
         Ok(())
@@ -125,9 +131,10 @@ pub const UPPER_THRESHOLD: Flag = Flag {
 pub const LOWER_THRESHOLD: Flag = Flag {
     short: &['y'],
     long: "l-threshold",
-    argument: Argument::Required("connections"),
+    argument: Argument::Required("lthreshold"),
     kind: Kind::Option(Some(Opt::LowerThreshold)),
-    help: "new connections again below this many; 0 = 3/4 of -x",
+    help: &["lower threshold of connections"],
+    about: "It gets new connections again when it has fewer than so many; 0 is three quarters of the upper threshold.",
     take: |draft, value| {
         draft.lower_threshold = threshold(value, "illegal l_threshold specified")?;
         Ok(())

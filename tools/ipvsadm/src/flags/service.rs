@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use director::control::api::Protocol;
 
+use super::scheduling::{SCHEDULER, SCHEDULER_FLAGS};
 use super::{Argument, Flag, Kind};
 use crate::address::{host_port, inet_aton, leading_number, number, prefix_of};
 use crate::draft::{Draft, short_name};
@@ -21,9 +22,9 @@ pub const OPTIONS: &[&Flag] =
 pub const LONGEST_TIMEOUT: i64 = 31 * 24 * 3600;
 
 /// What `-p` without a value means. The manual says 300; the binary has always had six minutes.
-const DEFAULT_PERSISTENCE: u32 = 360;
+pub const DEFAULT_PERSISTENCE: u32 = 360;
 
-const ADDRESS: Argument = Argument::Required("host[:port]");
+const ADDRESS: Argument = Argument::Required("service-address");
 
 /// `-t`
 pub const TCP: Flag = Flag {
@@ -31,7 +32,8 @@ pub const TCP: Flag = Flag {
     long: "tcp-service",
     argument: ADDRESS,
     kind: Kind::Option(Some(Opt::Service)),
-    help: "TCP service",
+    help: &["service-address is host[:port]"],
+    about: "A TCP service: its address, and its port or the name of one. An IPv6 address with a port stands in brackets. Without a port it is a service for every port, which has to be persistent.",
     take: |draft, value| address(draft, Protocol::Tcp, value),
 };
 
@@ -41,7 +43,8 @@ pub const UDP: Flag = Flag {
     long: "udp-service",
     argument: ADDRESS,
     kind: Kind::Option(Some(Opt::Service)),
-    help: "UDP service",
+    help: &["service-address is host[:port]"],
+    about: "A UDP service.",
     take: |draft, value| address(draft, Protocol::Udp, value),
 };
 
@@ -51,7 +54,8 @@ pub const SCTP: Flag = Flag {
     long: "sctp-service",
     argument: ADDRESS,
     kind: Kind::Option(Some(Opt::Service)),
-    help: "SCTP service",
+    help: &["service-address is host[:port]"],
+    about: "An SCTP service.",
     take: |draft, value| address(draft, Protocol::Sctp, value),
 };
 
@@ -87,9 +91,10 @@ fn services_are_named_by_protocol_and_address() {
 pub const FWMARK: Flag = Flag {
     short: &['f'],
     long: "fwmark-service",
-    argument: Argument::Required("mark"),
+    argument: Argument::Required("fwmark"),
     kind: Kind::Option(Some(Opt::Service)),
-    help: "service of packets with a firewall mark, 1 to 4294967295",
+    help: &["fwmark is an integer greater than zero"],
+    about: "A service of all packets with this firewall mark, 1 to 4294967295.",
     take: |draft, value| {
         let value = value.unwrap_or_default();
         let mark = number(value, 1, u32::MAX.into()).and_then(|mark| u32::try_from(mark).ok());
@@ -108,7 +113,8 @@ pub const IPV6: Flag = Flag {
     long: "ipv6",
     argument: Argument::None,
     kind: Kind::Option(None),
-    help: "the marked packets are IPv6; after -f",
+    help: &["fwmark entry uses IPv6"],
+    about: "The marked packets are IPv6. It stands after the mark.",
     take: |draft, _| {
         if draft.fwmark == 0 {
             return Err(Failure::usage("-6 used before -f\n"));
@@ -131,81 +137,14 @@ fn marks_are_ipv4_unless_dash_6_follows() {
     }
 }
 
-/// `-s`
-pub const SCHEDULER: Flag = Flag {
-    short: &['s'],
-    long: "scheduler",
-    argument: Argument::Required("scheduler"),
-    kind: Kind::Option(Some(Opt::Scheduler)),
-    help: "rr wrr lc wlc lblc lblcr dh sh sed nq fo ovf mh twos swrr (wlc)",
-    take: |draft, value| {
-        draft.scheduler = short_name(value.unwrap_or_default());
-        Ok(())
-    },
-};
-
-#[test]
-fn scheduler_is_wlc_unless_named_and_its_name_is_not_checked_here() {
-    use crate::order::testing::service;
-    assert_eq!(service("-A -t 10.0.0.1:80").scheduler, "wlc");
-    assert_eq!(service("-E -f 7").scheduler, "wlc");
-    assert_eq!(service("-A -t 10.0.0.1:80 -s twos").scheduler, "twos");
-    assert_eq!(service("-A -f 7 -s abcdefghijklmnopq").scheduler, "abcdefghijklmno");
-}
-
-/// `-b`
-pub const SCHEDULER_FLAGS: Flag = Flag {
-    short: &['b'],
-    long: "sched-flags",
-    argument: Argument::Required("flags"),
-    kind: Kind::Option(Some(Opt::SchedulerFlags)),
-    help: "flag-1,flag-2,flag-3; sh-fallback,sh-port or mh-... after -s",
-    take: |draft, value| {
-        for word in value.unwrap_or_default().split(',').filter(|word| !word.is_empty()) {
-            draft.flags |= scheduler_flag(&draft.scheduler, word)?;
-        }
-        Ok(())
-    },
-};
-
-fn scheduler_flag(scheduler: &str, word: &str) -> Result<u32, Failure> {
-    let (of, flag) = match word {
-        "flag-1" => (None, 0x8),
-        "flag-2" => (None, 0x10),
-        "flag-3" => (None, 0x20),
-        "sh-fallback" => (Some("sh"), 0x8),
-        "sh-port" => (Some("sh"), 0x10),
-        "mh-fallback" => (Some("mh"), 0x8),
-        "mh-port" => (Some("mh"), 0x10),
-        _ => return Err(Failure::usage(format!("invalid scheduler flag `{word}'"))),
-    };
-    match of {
-        Some(of) if of != scheduler => {
-            Err(Failure::usage(format!("incompatible scheduler flag `{word}'")))
-        }
-        _ => Ok(flag),
-    }
-}
-
-#[test]
-fn scheduler_flags_need_their_scheduler_first() {
-    use crate::order::testing::{complaint, service};
-    assert_eq!(service("-A -f 7 -s sh -b sh-fallback,sh-port").flags, 0x18);
-    assert_eq!(service("-A -f 7 -s mh -b mh-port").flags, 0x10);
-    assert_eq!(service("-A -f 7 -b flag-1,flag-3").flags, 0x28);
-    let complaint = |line| complaint(line).0;
-    assert_eq!(complaint("-A -f 7 -b sh-port -s sh"), "incompatible scheduler flag `sh-port'");
-    assert_eq!(complaint("-A -f 7 -s mh -b sh-port"), "incompatible scheduler flag `sh-port'");
-    assert_eq!(complaint("-A -f 7 -s sh -b flag-4"), "invalid scheduler flag `flag-4'");
-}
-
 /// `-p`
 pub const PERSISTENT: Flag = Flag {
     short: &['p'],
     long: "persistent",
-    argument: Argument::Optional("seconds"),
+    argument: Argument::Optional("timeout"),
     kind: Kind::Option(Some(Opt::Persistent)),
-    help: "a client keeps its server this long; default 360",
+    help: &["persistent service"],
+    about: "All connections of a client go to the server of its first one, until it has had none for so many seconds; 360 without a number.",
     take: |draft, value| {
         draft.persistence = Some(match value {
             Some(value) => timeout(value, 1)?,
@@ -239,13 +178,28 @@ fn persistence_is_off_or_six_minutes_or_as_given() {
     }
 }
 
+/// What is said of an IPv4 mask that is none.
+const BAD_MASK: &str = "illegal virtual server persistent mask specified";
+
+/// How many bits of a client's address name a client.
+///
+/// # Errors
+/// When the mask has holes: the kernel takes those, the director does not.
+pub fn client_prefix(draft: &Draft) -> Result<u8, Failure> {
+    if draft.ipv6 {
+        return Ok(draft.prefix);
+    }
+    prefix_of(draft.mask).ok_or_else(|| Failure::usage(BAD_MASK))
+}
+
 /// `-M`
 pub const NETMASK: Flag = Flag {
     short: &['M'],
     long: "netmask",
-    argument: Argument::Required("mask"),
+    argument: Argument::Required("netmask"),
     kind: Kind::Option(Some(Opt::Netmask)),
-    help: "clients of a network are one: 255.255.255.0; IPv6: 64",
+    help: &["persistent granularity mask"],
+    about: "Clients whose addresses are the same under this mask are one client: a dotted mask, or a prefix length after an IPv6 service.",
     take: |draft, value| {
         let value = value.unwrap_or_default();
         draft.prefix = if draft.ipv6 {
@@ -253,8 +207,8 @@ pub const NETMASK: Flag = Flag {
             let prefix = prefix.filter(|prefix| (1..=128).contains(prefix));
             prefix.ok_or_else(|| Failure::usage("illegal ipv6 netmask specified"))?
         } else {
-            let complaint = "illegal virtual server persistent mask specified";
-            inet_aton(value).and_then(prefix_of).ok_or_else(|| Failure::usage(complaint))?
+            draft.mask = inet_aton(value).ok_or_else(|| Failure::usage(BAD_MASK))?;
+            return Ok(());
         };
         Ok(())
     },
@@ -270,7 +224,10 @@ fn netmask_is_dotted_for_ipv4_and_a_prefix_after_an_ipv6_address() {
     assert_eq!(prefix("-A -M 255.0.0.0 -t [2001:db8::1]:80 -p"), Some(128));
     assert_eq!(prefix("-A -f 7 -6 -M 48 -p"), Some(48));
     let illegal = "illegal virtual server persistent mask specified";
-    assert_eq!(complaint("-A -t 10.0.0.1:80 -M 255.0.255.0").0, illegal);
+    assert_eq!(prefix("-A -t 10.0.0.1:80 -p -M 0.0.0.0"), Some(0));
+    assert_eq!(prefix("-A -M 24 -t [2001:db8::1]:80 -p"), Some(128));
+    assert_eq!(prefix("-A -t 10.0.0.1:80 -M 255.0.255.0"), None);
+    assert_eq!(complaint("-A -t 10.0.0.1:80 -p -M 255.0.255.0").0, illegal);
     assert_eq!(complaint("-A -t 10.0.0.1:80 -M x").0, illegal);
     for mask in ["0", "129", "x"] {
         let line = format!("-A -t [2001:db8::1]:80 -M {mask}");
@@ -284,9 +241,10 @@ pub const ENGINE: Flag = Flag {
     long: "pe",
     argument: Argument::Required("engine"),
     kind: Kind::Option(Some(Opt::Engine)),
-    help: "persistence by what the packet says: sip",
+    help: &["alternate persistence engine may be sip,", "not set by default."],
+    about: "What names a client instead of its address: sip, a SIP call.",
     take: |draft, value| {
-        draft.engine = Some(short_name(value.unwrap_or_default()));
+        draft.engine = Some(short_name(value.unwrap_or_default())).filter(|name| !name.is_empty());
         Ok(())
     },
 };
@@ -294,8 +252,12 @@ pub const ENGINE: Flag = Flag {
 #[test]
 fn persistence_engine_reaches_the_service() {
     use crate::order::testing::service;
-    let persistence = service("-A -u 10.0.0.4:5060 -p --pe sip").persistence.unwrap();
-    assert_eq!(persistence.engine.as_deref(), Some("sip"));
+    let engine = |line| service(line).persistence.map(|persistence| persistence.engine);
+    assert_eq!(engine("-A -u 10.0.0.4:5060 -p --pe sip"), Some(Some("sip".to_owned())));
+    assert_eq!(engine("-A -u 10.0.0.4:5060 -p --pe="), Some(None));
+    assert_eq!(engine("-A -u 10.0.0.4:5060 --pe sip"), None);
+    // One that does not exist is asked for, to be refused.
+    assert_eq!(engine("-A -u 10.0.0.4:5060 --pe x"), Some(Some("x".to_owned())));
 }
 
 /// `-o`
@@ -304,7 +266,8 @@ pub const ONE_PACKET: Flag = Flag {
     long: "ops",
     argument: Argument::None,
     kind: Kind::Option(Some(Opt::OnePacket)),
-    help: "every packet is scheduled by itself (UDP)",
+    help: &["one-packet scheduling"],
+    about: "Every packet is scheduled by itself (UDP).",
     take: |draft, _| {
         draft.one_packet = true;
         Ok(())

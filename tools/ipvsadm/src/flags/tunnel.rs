@@ -7,7 +7,7 @@ use crate::address::number;
 use crate::failure::Failure;
 use crate::legality::{Opt, TunnelType};
 
-/// In the order of the help text.
+/// In the order of the manual page.
 pub const ALL: &[&Flag] = &[&TYPE, &PORT, &NOCSUM, &CSUM, &REMCSUM];
 
 /// `--tun-type`
@@ -16,7 +16,8 @@ pub const TYPE: Flag = Flag {
     long: "tun-type",
     argument: Argument::Required("type"),
     kind: Kind::Option(Some(Opt::TunType)),
-    help: "ipip (default), gue or gre",
+    help: &["one of ipip|gue|gre,", "the default tunnel type is ipip."],
+    about: "What the tunnel is made of: ipip, gue or gre; ipip without this option.",
     take: |draft, value| {
         draft.tunnel = match value.unwrap_or_default() {
             "ipip" => TunnelType::Ipip,
@@ -34,7 +35,8 @@ pub const PORT: Flag = Flag {
     long: "tun-port",
     argument: Argument::Required("port"),
     kind: Kind::Option(Some(Opt::TunPort)),
-    help: "UDP port of the server (gue)",
+    help: &["tunnel destination port"],
+    about: "The UDP port on which the server takes GUE.",
     take: |draft, value| {
         let port = number(value.unwrap_or_default(), 1, 65535);
         let port = port.and_then(|port| u16::try_from(port).ok());
@@ -49,7 +51,8 @@ pub const NOCSUM: Flag = Flag {
     long: "tun-nocsum",
     argument: Argument::None,
     kind: Kind::Option(Some(Opt::TunNocsum)),
-    help: "without checksum (gue, gre; default)",
+    help: &["tunnel encapsulation without checksum"],
+    about: "No checksum in the outer header (gue, gre). So it is without any of the three.",
     take: |draft, _| {
         draft.tunnel_checksum = TunnelChecksum::Nocsum;
         Ok(())
@@ -62,7 +65,8 @@ pub const CSUM: Flag = Flag {
     long: "tun-csum",
     argument: Argument::None,
     kind: Kind::Option(Some(Opt::TunCsum)),
-    help: "with checksum (gue, gre)",
+    help: &["tunnel encapsulation with checksum"],
+    about: "A checksum in the outer header (gue, gre).",
     take: |draft, _| {
         draft.tunnel_checksum = TunnelChecksum::Csum;
         Ok(())
@@ -75,7 +79,8 @@ pub const REMCSUM: Flag = Flag {
     long: "tun-remcsum",
     argument: Argument::None,
     kind: Kind::Option(Some(Opt::TunRemcsum)),
-    help: "with remote checksum (gue)",
+    help: &["tunnel encapsulation with remote checksum"],
+    about: "Remote checksum offload (gue).",
     take: |draft, _| {
         draft.tunnel_checksum = TunnelChecksum::Remcsum;
         Ok(())

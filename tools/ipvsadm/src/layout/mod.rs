@@ -31,6 +31,8 @@ pub struct Format {
     pub persistent: bool,
     /// Kinds of tunnel.
     pub tunnel: bool,
+    /// JSON.
+    pub json: bool,
     /// The director's order rather than by address.
     pub unsorted: bool,
 }
@@ -55,23 +57,25 @@ fn protocol_name(protocol: Protocol) -> &'static str {
     }
 }
 
-/// The protocol whose port names a service's servers use; marks count as TCP.
-fn protocol_of(key: &ServiceKey) -> Protocol {
+/// The protocol whose port names a service's servers use. Marked packets are of any, so their
+/// servers' ports have no names.
+fn protocol_of(key: &ServiceKey) -> Option<Protocol> {
     match key {
-        ServiceKey::Address { protocol, .. } => *protocol,
-        ServiceKey::Fwmark { .. } => Protocol::Tcp,
+        ServiceKey::Address { protocol, .. } => Some(*protocol),
+        ServiceKey::Fwmark { .. } => None,
     }
 }
 
-/// The names of a service's scheduler flags, in order.
+/// The names of a service's scheduler flags, in order. The two schedulers that have names of their own
+/// for flags have two: ipvsadm neither lists nor saves their third.
 fn scheduler_flags(scheduler: &str, flags: u32) -> Vec<String> {
-    let named = |number: u32, word: &str| match scheduler {
-        "sh" | "mh" if !word.is_empty() => format!("{scheduler}-{word}"),
-        _ => format!("flag-{number}"),
+    let names: [(u32, String); 3] = match scheduler {
+        "sh" | "mh" => [
+            (0x8, format!("{scheduler}-fallback")),
+            (0x10, format!("{scheduler}-port")),
+            (0, String::new()),
+        ],
+        _ => [0x8, 0x10, 0x20].map(|bit: u32| (bit, format!("flag-{}", bit.ilog2() - 2))),
     };
-    [(0x8, 1, "fallback"), (0x10, 2, "port"), (0x20, 3, "")]
-        .into_iter()
-        .filter(|(bit, ..)| flags & bit != 0)
-        .map(|(_, number, word)| named(number, word))
-        .collect()
+    names.into_iter().filter(|(bit, _)| flags & bit != 0).map(|(_, name)| name).collect()
 }

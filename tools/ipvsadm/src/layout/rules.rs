@@ -1,30 +1,83 @@
 //! The lines of `-S`: the commands that rebuild the table. What ipvsadm does not save (thresholds,
-//! timeouts, connections) is not saved here either.
+//! timeouts, connections) is not saved here either, unless everything is asked for.
 
 use director::control::api::{
-    Forwarding, Persistence, Protocol, ServerSpec, ServerView, ServiceKey, ServiceSpec,
-    ServiceView, Tunnel, TunnelChecksum,
+    Extras, Forwarding, GoneServer, MssClamp, NoDestination, OwnTimeouts, Persistence, Protocol,
+    ServerSpec, ServerView, ServiceKey, ServiceSpec, ServiceView, Timeouts, Tunnel, TunnelChecksum,
 };
 
 use super::table::mask;
 use super::{line, protocol_of, scheduler_flags, sort};
 use crate::names::Names;
 
-/// All lines: each service, then its servers.
-pub fn rules(services: &[ServiceView], names: &Names) -> String {
+/// The lines of one service: its own, then those of its servers.
+pub fn service(service: &ServiceView, names: &Names) -> String {
     let mut text = String::new();
-    let mut services: Vec<&ServiceView> = services.iter().collect();
-    sort::services(&mut services);
-    for service in services {
-        let key = service_key(&service.spec.key, names);
-        line(&mut text, format_args!("-A {key}{}", service_options(&service.spec)));
-        let mut servers: Vec<&ServerView> = service.servers.iter().collect();
-        sort::servers(&mut servers);
-        for server in servers {
-            let spec = &server.spec;
-            let address = names.show(spec.address, Some(protocol_of(&service.spec.key)));
-            line(&mut text, format_args!("-a {key} -r {address}{}", server_options(spec)));
+    let key = service_key(&service.spec.key, names);
+    line(&mut text, format_args!("-A {key}{}", service_options(&service.spec)));
+    let mut servers: Vec<&ServerView> = service.servers.iter().collect();
+    sort::servers(&mut servers);
+    for server in servers {
+        let spec = &server.spec;
+        let address = names.show(spec.address, protocol_of(&service.spec.key));
+        line(&mut text, format_args!("-a {key} -r {address}{}", server_options(spec)));
+    }
+    text
+}
+
+/// The same with everything that a service and its servers have, and the servers in the order in which
+/// they were added: schedulers go by it.
+pub fn full_service(service: &ServiceView) -> String {
+    let mut text = String::new();
+    let ServiceView { spec, servers, .. } = service;
+    let key = service_key(&spec.key, &Names::default());
+    let options = service_options(&ServiceSpec { flags: 0, ..spec.clone() });
+    // By number: the third flag of sh and mh has no other name.
+    let flags = scheduler_flags("", spec.flags);
+    let flags = if flags.is_empty() { String::new() } else { format!(" -b {}", flags.join(",")) };
+    let extras = spec.extras.map_or_else(String::new, |extras| extra_options(&extras));
+    line(&mut text, format_args!("-A {key}{options}{flags}{extras}"));
+    for ServerView { spec, .. } in servers.iter().rev() {
+        let ServerSpec { address, upper_threshold: upper, lower_threshold: lower, .. } = spec;
+        let mut options = server_options(spec);
+        if (*upper, *lower) != (0, 0) {
+            options.push_str(&format!(" -x {upper} -y {lower}"));
         }
+        line(&mut text, format_args!("-a {key} -r {address}{options}"));
+    }
+    text
+}
+
+/// The command that sets the timeouts.
+pub fn timeouts(timeouts: &Timeouts) -> String {
+    let Timeouts { tcp, tcp_fin, udp } = timeouts;
+    format!("--set {tcp} {tcp_fin} {udp}\n")
+}
+
+/// Those that are not off.
+fn extra_options(extras: &Extras) -> String {
+    let Extras { timeouts, gone_server, no_destination, leave_quiesced, mss_clamp } = *extras;
+    let mut text = String::new();
+    if timeouts != OwnTimeouts::default() {
+        let OwnTimeouts { tcp, tcp_fin, udp } = timeouts;
+        text.push_str(&format!(" --service-timeouts {tcp},{tcp_fin},{udp}"));
+    }
+    text.push_str(match gone_server {
+        GoneServer::Drop => "",
+        GoneServer::Rst => " --gone-server rst",
+        GoneServer::Reschedule => " --gone-server reschedule",
+    });
+    text.push_str(match no_destination {
+        NoDestination::Icmp => "",
+        NoDestination::Rst => " --no-destination rst",
+    });
+    if leave_quiesced {
+        text.push_str(" --leave-quiesced");
+    }
+    match mss_clamp {
+        MssClamp::ByRoute(false) => {}
+        MssClamp::ByRoute(true) => text.push_str(" --mss-clamp route"),
+        MssClamp::Bytes(bytes) => text.push_str(&format!(" --mss-clamp {bytes}")),
     }
     text
 }
@@ -67,8 +120,7 @@ fn service_options(spec: &ServiceSpec) -> String {
 
 fn server_options(spec: &ServerSpec) -> String {
     let method = match spec.forwarding {
-        // A local server is one for direct routing that happens to be here.
-        Forwarding::Direct | Forwarding::Local => "-g",
+        Forwarding::Direct | Forwarding::Local(_) => "-g",
         Forwarding::Nat => "-m",
         Forwarding::Tunnel => "-i",
     };

@@ -6,23 +6,23 @@
 use std::cmp::Ordering;
 use std::net::IpAddr;
 
-use director::control::api::{ServerView, ServiceKey, ServiceView};
+use director::control::api::{Protocol, ServerView, ServiceKey};
 
 use super::protocol_of;
 
-/// Sorts services: by mark, family, protocol, address, port.
-pub fn services(services: &mut [&ServiceView]) {
-    merge_sort(services, &|left, right| compare_services(&left.spec.key, &right.spec.key));
+/// Sorts what belongs to services: by their mark, family, protocol, address, port.
+pub fn by_service<T>(items: Vec<(ServiceKey, T)>) -> Vec<(ServiceKey, T)> {
+    let mut places: Vec<usize> = (0..items.len()).collect();
+    merge_sort(&mut places, &|left, right| compare_services(&items[*left].0, &items[*right].0));
+    let mut items: Vec<Option<(ServiceKey, T)>> = items.into_iter().map(Some).collect();
+    places.into_iter().filter_map(|place| items[place].take()).collect()
 }
 
-/// Sorts servers: by family, address, port.
+/// Sorts servers: by address, whatever its family, and port.
 pub fn servers(servers: &mut [&ServerView]) {
     merge_sort(servers, &|left, right| {
         let (left, right) = (left.spec.address, right.spec.address);
-        left.is_ipv6()
-            .cmp(&right.is_ipv6())
-            .then_with(|| compare_addresses(left.ip(), right.ip()))
-            .then_with(|| left.port().cmp(&right.port()))
+        compare_addresses(left.ip(), right.ip()).then_with(|| left.port().cmp(&right.port()))
     });
 }
 
@@ -31,9 +31,10 @@ fn compare_services(left: &ServiceKey, right: &ServiceKey) -> Ordering {
         ServiceKey::Address { .. } => 0,
         ServiceKey::Fwmark { fwmark, .. } => *fwmark,
     };
+    let number = |key: &ServiceKey| protocol_of(key).map_or(0, Protocol::number);
     difference(mark(left), mark(right))
         .then_with(|| left.is_ipv6().cmp(&right.is_ipv6()))
-        .then_with(|| protocol_of(left).number().cmp(&protocol_of(right).number()))
+        .then_with(|| number(left).cmp(&number(right)))
         .then_with(|| match (left, right) {
             (
                 ServiceKey::Address { address: left, .. },
@@ -49,18 +50,17 @@ fn difference(left: u32, right: u32) -> Ordering {
     (left.wrapping_sub(right) as i32).cmp(&0)
 }
 
-/// Of one family; IPv6 word by word.
+/// Word by word, of which an IPv4 address has one: the family of the left side says how many count.
 fn compare_addresses(left: IpAddr, right: IpAddr) -> Ordering {
-    match (left, right) {
-        (IpAddr::V4(left), IpAddr::V4(right)) => difference(left.into(), right.into()),
-        (IpAddr::V6(left), IpAddr::V6(right)) => {
-            let words = |address: u128| [96, 64, 32, 0].map(|shift| (address >> shift) as u32);
-            let pairs = words(left.into()).into_iter().zip(words(right.into()));
-            pairs.fold(Ordering::Equal, |sofar, (left, right)| {
-                sofar.then_with(|| difference(left, right))
-            })
-        }
-        _ => Ordering::Equal,
+    let count = if left.is_ipv6() { 4 } else { 1 };
+    let pairs = words(left).into_iter().zip(words(right)).take(count);
+    pairs.fold(Ordering::Equal, |sofar, (left, right)| sofar.then_with(|| difference(left, right)))
+}
+
+fn words(address: IpAddr) -> [u32; 4] {
+    match address {
+        IpAddr::V4(address) => [address.into(), 0, 0, 0],
+        IpAddr::V6(address) => [96, 64, 32, 0].map(|shift| (u128::from(address) >> shift) as u32),
     }
 }
 
@@ -104,6 +104,11 @@ mod tests {
         );
         assert_eq!(sorted(&["10.0.0.1", "255.255.255.255"]), ["255.255.255.255", "10.0.0.1"]);
         assert_eq!(sorted(&["2001:db8::2", "2001:db8::1"]), ["2001:db8::1", "2001:db8::2"]);
+        // Families mix where tunnels lead from one to the other: 2001:: is 32.1.0.0.
+        assert_eq!(
+            sorted(&["2001:db8::1", "127.0.0.1", "10.0.0.1", "::1"]),
+            ["::1", "10.0.0.1", "2001:db8::1", "127.0.0.1"]
+        );
         assert_eq!(
             sorted(&["2001:db8::1", "2001:db8::f000:0"]),
             ["2001:db8::f000:0", "2001:db8::1"]

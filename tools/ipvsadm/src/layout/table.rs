@@ -13,38 +13,33 @@ const SERVICE_WIDTH: usize = 33;
 /// Longer IPv4 servers are cut.
 const SERVER_WIDTH: usize = 28;
 
-/// The table. `table_size` gives it the line about the version, which a listing of one service
-/// does not have.
-pub fn table(
-    services: &[ServiceView],
-    table_size: Option<u32>,
-    format: &Format,
-    names: &Names,
-) -> String {
+/// What stands above the services. `table_size` gives it the line about the version, which a listing
+/// of one service does not have.
+pub fn head(table_size: Option<u32>, format: &Format) -> String {
     let mut text = String::new();
     if let Some(size) = table_size {
         line(&mut text, format_args!("IP Virtual Server version 1.2.1 (size={size})"));
     }
     titles(&mut text, format);
-    let mut ordered: Vec<&ServiceView> = services.iter().collect();
-    if !format.unsorted {
-        sort::services(&mut ordered);
+    text
+}
+
+/// The lines of one service: its own, and one for each server.
+pub fn service(service: &ServiceView, format: &Format, names: &Names) -> String {
+    let mut text = String::new();
+    let name = service_name(&service.spec.key, names);
+    if format.stats || format.rate {
+        counters::service(&mut text, &name, &service.stats, format);
+    } else {
+        line(&mut text, format_args!("{name} {}", particulars(&service.spec)));
     }
-    for service in ordered {
-        let name = service_name(&service.spec.key, names);
-        if format.stats || format.rate {
-            counters::service(&mut text, &name, &service.stats, format);
-        } else {
-            line(&mut text, format_args!("{name} {}", particulars(&service.spec)));
-        }
-        let mut servers: Vec<&ServerView> = service.servers.iter().collect();
-        if !format.unsorted {
-            sort::servers(&mut servers);
-        }
-        for server in servers {
-            let name = server_name(&server.spec, &service.spec.key, names);
-            server_line(&mut text, &name, server, format);
-        }
+    let mut servers: Vec<&ServerView> = service.servers.iter().collect();
+    if !format.unsorted {
+        sort::servers(&mut servers);
+    }
+    for server in servers {
+        let name = server_name(&server.spec, &service.spec.key, names);
+        server_line(&mut text, &name, server, format);
     }
     text
 }
@@ -80,7 +75,7 @@ fn titles(text: &mut String, format: &Format) {
 }
 
 fn server_line(text: &mut String, name: &str, server: &ServerView, format: &Format) {
-    let ServerView { spec, active, inactive, persistent, stats } = server;
+    let ServerView { spec, active, inactive, persistent, stats, .. } = server;
     let ServerSpec { weight, upper_threshold, lower_threshold, .. } = spec;
     let name = format_args!("  -> {name:<SERVER_WIDTH$}");
     let forwarding = forwarding_name(spec.forwarding);
@@ -125,7 +120,7 @@ fn service_name(key: &ServiceKey, names: &Names) -> String {
 }
 
 fn server_name(server: &ServerSpec, service: &ServiceKey, names: &Names) -> String {
-    let name = names.show(server.address, Some(protocol_of(service)));
+    let name = names.show(server.address, protocol_of(service));
     if server.address.is_ipv6() { name } else { cut(name, SERVER_WIDTH) }
 }
 
@@ -170,7 +165,7 @@ pub fn mask(prefix: u8, ipv6: bool) -> Option<String> {
 fn forwarding_name(forwarding: Forwarding) -> &'static str {
     match forwarding {
         Forwarding::Nat => "Masq",
-        Forwarding::Local => "Local",
+        Forwarding::Local(_) => "Local",
         Forwarding::Tunnel => "Tunnel",
         Forwarding::Direct => "Route",
     }

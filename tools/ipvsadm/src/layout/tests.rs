@@ -7,12 +7,37 @@ use director::control::api::{
 };
 
 use super::Format;
-use super::table::table;
+use super::{rules, sort, table as layout_of_table};
 use crate::names::Names;
 
 mod counters;
 mod lists;
 mod tables;
+
+/// The table as the command prints it.
+fn table(
+    services: &[ServiceView],
+    table_size: Option<u32>,
+    format: &Format,
+    names: &Names,
+) -> String {
+    let mut rows: Vec<(ServiceKey, String)> = services
+        .iter()
+        .map(|service| (service.spec.key, layout_of_table::service(service, format, names)))
+        .collect();
+    if !format.unsorted {
+        rows = sort::by_service(rows);
+    }
+    let rows: String = rows.into_iter().map(|(_, text)| text).collect();
+    layout_of_table::head(table_size, format) + &rows
+}
+
+/// The saved rules as the command prints them.
+fn saved(services: &[ServiceView]) -> String {
+    let names = Names::default();
+    let blocks = services.iter().map(|service| (service.spec.key, rules::service(service, &names)));
+    sort::by_service(blocks.collect()).into_iter().map(|(_, text)| text).collect()
+}
 
 fn lines(text: &str) -> String {
     text.split('|')
@@ -59,7 +84,7 @@ fn server(
         upper_threshold: 0,
         lower_threshold: 0,
     };
-    ServerView { spec, active, inactive, persistent: 0, stats: Stats::default() }
+    ServerView { spec, local: false, active, inactive, persistent: 0, stats: Stats::default() }
 }
 
 /// The table of the reference's first example, in an order of its own.
@@ -80,7 +105,7 @@ fn example() -> Vec<ServiceView> {
     sip.spec.flags = 0x10;
     sip.spec.persistence =
         Some(Persistence { timeout: 360, prefix: 32, engine: Some("sip".to_owned()) });
-    sip.servers = vec![server("127.0.0.1:5060", Forwarding::Local, 1, 0, 0)];
+    sip.servers = vec![server("127.0.0.1:5060", Forwarding::Direct.at_home(), 1, 0, 0)];
     let sctp = service(Protocol::Sctp, "10.0.0.5:2905", "rr");
     let mut six = service(Protocol::Tcp, "[2001:db8::1]:80", "wrr");
     six.spec.persistence = persistent(50, 64);

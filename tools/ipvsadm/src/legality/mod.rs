@@ -134,6 +134,31 @@ names! {
         TunCsum = "tun-csum",
         /// `--tun-remcsum`
         TunRemcsum = "tun-remcsum",
+        // From here on what ipvsadm does not have.
+        /// `--json`
+        Json = "json",
+        /// `--client`
+        Client = "client",
+        /// `--service`
+        OfService = "service",
+        /// `--server`
+        OfServer = "server",
+        /// `--state`
+        State = "state",
+        /// `--atomic`
+        Atomic = "atomic",
+        /// `--full`
+        Full = "full",
+        /// `--service-timeouts`
+        ServiceTimeouts = "service-timeouts",
+        /// `--gone-server`
+        GoneServer = "gone-server",
+        /// `--no-destination`
+        NoDestination = "no-destination",
+        /// `--leave-quiesced`
+        LeaveQuiesced = "leave-quiesced",
+        /// `--mss-clamp`
+        MssClamp = "mss-clamp",
     }
 }
 

@@ -22,6 +22,11 @@ const SERVICE: Row = Row {
         Opt::Engine,
         Opt::SchedulerFlags,
         Opt::OnePacket,
+        Opt::ServiceTimeouts,
+        Opt::GoneServer,
+        Opt::NoDestination,
+        Opt::LeaveQuiesced,
+        Opt::MssClamp,
     ],
     exclusive: &[],
 };
@@ -54,6 +59,11 @@ const LIST: Row = Row {
         Opt::SyncId,
         Opt::Exact,
         Opt::TunInfo,
+        Opt::Json,
+        Opt::Client,
+        Opt::OfService,
+        Opt::OfServer,
+        Opt::State,
     ],
     exclusive: &[Opt::Connection, Opt::Service, Opt::Timeout, Opt::Daemon],
 };
@@ -65,7 +75,7 @@ fn row(action: Action) -> Row {
         Action::DeleteService => Row { required: &[Opt::Service], ..NOTHING },
         Action::DeleteServer => Row { required: &[Opt::Service, Opt::Server], ..NOTHING },
         Action::List => LIST,
-        Action::Save => Row { optional: &[Opt::Numeric], ..NOTHING },
+        Action::Save => Row { optional: &[Opt::Numeric, Opt::Full], ..NOTHING },
         Action::Zero => Row { optional: &[Opt::Service], ..NOTHING },
         Action::StartDaemon => Row {
             optional: &[
@@ -79,8 +89,15 @@ fn row(action: Action) -> Row {
             ..NOTHING
         },
         Action::StopDaemon => Row { optional: &[Opt::SyncId], ..NOTHING },
-        Action::Flush | Action::Set | Action::Restore => NOTHING,
+        Action::Restore => Row { optional: &[Opt::Atomic], ..NOTHING },
+        Action::Flush | Action::Set => NOTHING,
     }
+}
+
+/// Whether an option is legal with a command at all.
+pub fn allows(action: Action, option: Opt) -> bool {
+    let Row { required, optional, exclusive } = row(action);
+    [required, optional, exclusive].iter().any(|options| options.contains(&option))
 }
 
 /// Whether the options given go with the command.

@@ -11,16 +11,20 @@ fn given(options: &[Opt]) -> Given {
     given
 }
 
-/// The reference's table: `+` required, then optional, then `|` exclusive.
+const SERVICE: &str = "scheduler persistent netmask ops pe sched-flags \
+    service-timeouts gone-server no-destination leave-quiesced mss-clamp";
+
+/// The reference's table, and ours in what ipvsadm does not have: `+` required, then optional, then `|` exclusive.
 const TABLE: &[(Action, &str, &str, &str)] = &[
-    (Action::AddService, "service-address", "scheduler persistent netmask ops pe sched-flags", ""),
-    (Action::EditService, "service-address", "scheduler persistent netmask ops pe sched-flags", ""),
+    (Action::AddService, "service-address", SERVICE, ""),
+    (Action::EditService, "service-address", SERVICE, ""),
     (Action::DeleteService, "service-address", "", ""),
     (Action::Flush, "", "", ""),
     (
         Action::List,
         "",
-        "numeric stats rate thresholds persistent-conn nosort syncid exact tun-info",
+        "numeric stats rate thresholds persistent-conn nosort syncid exact tun-info \
+         json client service server state",
         "connection service-address timeout daemon",
     ),
     (
@@ -46,8 +50,8 @@ const TABLE: &[(Action, &str, &str, &str)] = &[
         "",
     ),
     (Action::StopDaemon, "", "syncid", ""),
-    (Action::Restore, "", "", ""),
-    (Action::Save, "", "numeric", ""),
+    (Action::Restore, "", "atomic", ""),
+    (Action::Save, "", "numeric full", ""),
     (Action::Zero, "", "service-address", ""),
 ];
 

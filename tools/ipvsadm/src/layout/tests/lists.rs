@@ -65,7 +65,7 @@ fn saved_rules_are_as_in_the_reference_and_read_back_as_what_they_were() {
     let mut services = example();
     services.push(tunnels());
     services.last_mut().unwrap().spec.key = ServiceKey::Fwmark { fwmark: 9, ipv6: false };
-    let text = rules::rules(&services, &Names::default());
+    let text = saved(&services);
     let expected = lines(
         "-A -t 10.0.0.1:80 -s wlc|
 -a -t 10.0.0.1:80 -r 10.0.0.11:80 -g -w 5|
@@ -100,7 +100,7 @@ fn saved_rules_are_as_in_the_reference_and_read_back_as_what_they_were() {
         } else {
             let mut spec = server(line);
             if line.contains("127.0.0.1") {
-                spec.forwarding = Forwarding::Local;
+                spec.forwarding = Forwarding::Direct.at_home();
             }
             assert!(all.contains(&&spec), "{line}");
         }
@@ -112,6 +112,34 @@ fn saved_rules_are_as_in_the_reference_and_read_back_as_what_they_were() {
 fn a_large_mark_is_saved_as_the_number_that_it_is() {
     let mut service = example().remove(0);
     service.spec.key = ServiceKey::Fwmark { fwmark: u32::MAX, ipv6: false };
-    let text = rules::rules(&[service], &Names::default());
+    let text = saved(&[service]);
     assert_eq!(text.lines().next(), Some("-A -f 4294967295 -s wlc"));
+}
+
+#[test]
+fn everything_that_is_saved_can_be_read_back_as_what_it_was() {
+    use crate::order::testing;
+    use director::control::api::{Extras, GoneServer, MssClamp, NoDestination, OwnTimeouts};
+    let mut service = example().into_iter().find(|service| service.servers.len() == 2).unwrap();
+    service.spec.scheduler = "sh".to_owned();
+    service.spec.flags = 0x28;
+    let timeouts = OwnTimeouts { tcp: 7200, tcp_fin: 0, udp: 5 };
+    service.spec.extras = Some(Extras {
+        timeouts,
+        gone_server: GoneServer::Reschedule,
+        no_destination: NoDestination::Rst,
+        leave_quiesced: true,
+        mss_clamp: MssClamp::ByRoute(true),
+    });
+    service.servers[0].spec.upper_threshold = 9;
+    service.servers[1].spec.upper_threshold = 9;
+    service.servers[1].spec.lower_threshold = 3;
+    let text = rules::full_service(&service);
+    let mut lines = text.lines();
+    assert_eq!(testing::service(lines.next().unwrap()), service.spec);
+    // The list has the newest first; it is added last.
+    let servers: Vec<ServerSpec> = lines.map(testing::server).collect();
+    let expected: Vec<ServerSpec> =
+        service.servers.iter().rev().map(|server| server.spec.clone()).collect();
+    assert_eq!(servers, expected);
 }

@@ -6,15 +6,19 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use director::control::api::{
-    ConnectionView, Protocol, Refusal, RefusalKind, ServerView, ServiceKey, ServiceView, Stats,
-    Status, Timeouts,
+    BatchOutcome, CommandRefusal, ConnectionView, OnRefusal, Protocol, Refusal, RefusalKind,
+    ServerView, ServiceKey, ServiceView, Stats, Status, Timeouts,
 };
 use director::control::operations::{Command, Operations};
 use director::control::{server, socket};
 
 struct Table {
     services: Mutex<Vec<ServiceView>>,
+    /// How many commands each batch had.
+    batches: Mutex<Vec<usize>>,
     timeouts: Mutex<Timeouts>,
+    /// Parts of the connection table, of a thousand connections each.
+    shards: usize,
 }
 
 fn refuse<T>(error: RefusalKind) -> Result<T, Refusal> {
@@ -39,6 +43,22 @@ fn place(service: &ServiceView, address: SocketAddr) -> Result<usize, Refusal> {
 }
 
 impl Operations for Table {
+    fn batch(&self, commands: Vec<Command>, on_refusal: OnRefusal) -> BatchOutcome {
+        self.batches.lock().unwrap().push(commands.len());
+        let before = self.services();
+        let mut outcome = BatchOutcome::default();
+        for (index, command) in commands.into_iter().enumerate() {
+            match self.apply(command) {
+                Ok(()) => outcome.applied += 1,
+                Err(refusal) => outcome.refused.push(CommandRefusal { refusal, index }),
+            }
+        }
+        if on_refusal == OnRefusal::Undo && !outcome.refused.is_empty() {
+            *self.services.lock().unwrap() = before;
+        }
+        outcome
+    }
+
     fn apply(&self, command: Command) -> Result<(), Refusal> {
         let mut services = self.services.lock().unwrap();
         match command {
@@ -52,7 +72,7 @@ impl Operations for Table {
                 let stats = Stats::default();
                 let service =
                     ServiceView { spec: service, declared: false, stats, servers: vec![] };
-                services.insert(0, service);
+                services.push(service);
             }
             Command::EditService { service } => {
                 let found = find(&mut services, &service.key)?;
@@ -70,7 +90,8 @@ impl Operations for Table {
                 }
                 let (active, inactive, persistent) = (0, 0, 0);
                 let stats = Stats::default();
-                let server = ServerView { spec: server, active, inactive, persistent, stats };
+                let server =
+                    ServerView { spec: server, local: false, active, inactive, persistent, stats };
                 service.servers.insert(0, server);
             }
             Command::EditServer { service, server } => {
@@ -118,17 +139,17 @@ impl Operations for Table {
     }
 
     fn connections(&self, shard: usize) -> Option<Vec<ConnectionView>> {
+        let [.., middle, low] = (shard as u32).to_be_bytes();
         let connection = |number: u16| ConnectionView {
             protocol: Some(Protocol::Tcp),
-            client: SocketAddr::new([10, 0, 0, 200].into(), number),
+            client: SocketAddr::new([10, 0, middle, low].into(), number),
             virtual_address: SocketAddr::new([10, 0, 0, 1].into(), 80),
             server: SocketAddr::new([10, 0, 0, 11].into(), 80),
             state: "ESTABLISHED".to_owned(),
             expires: 899,
             engine: None,
         };
-        let first = u16::try_from(shard).unwrap() * 1000;
-        (shard < 2).then(|| (first..first + 1000).map(connection).collect())
+        (shard < self.shards).then(|| (0..1000).map(connection).collect())
     }
 
     fn status(&self) -> Status {
@@ -152,6 +173,7 @@ impl Operations for Table {
 /// The table on a socket, in a directory of its own.
 pub(crate) struct Served {
     pub(crate) path: PathBuf,
+    table: Arc<Table>,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
     _directory: tempfile::TempDir,
@@ -159,8 +181,19 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn new() -> Served {
+        Served::with_connections(2)
+    }
+
+    /// With so many thousand connections.
+    pub(crate) fn with_connections(shards: usize) -> Served {
         let timeouts = Mutex::new(Timeouts { tcp: 900, tcp_fin: 120, udp: 300 });
-        let table = Arc::new(Table { services: Mutex::default(), timeouts });
+        let table = Arc::new(Table {
+            services: Mutex::default(),
+            batches: Mutex::default(),
+            timeouts,
+            shards,
+        });
+        let operations = Arc::clone(&table);
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("control.sock");
         let (stop, stopped) = tokio::sync::oneshot::channel();
@@ -178,7 +211,20 @@ impl Served {
             });
         });
         is_ready.recv().unwrap();
-        Served { path, stop: Some(stop), thread: Some(thread), _directory: directory }
+        Served {
+            path,
+            table: operations,
+            stop: Some(stop),
+            thread: Some(thread),
+            _directory: directory,
+        }
+    }
+}
+
+impl Served {
+    /// How many commands each batch had so far.
+    pub(crate) fn batches(&self) -> Vec<usize> {
+        self.table.batches.lock().unwrap().clone()
     }
 }
 

@@ -1,12 +1,10 @@
 //! The built command against a control server with a table in memory: what a shell script sees.
 
-mod table;
-
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use table::Served;
+use crate::table::Served;
 
 fn ipvsadm(socket: &Path, line: &str, input: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_ipvsadm"))
@@ -81,7 +79,7 @@ fn connections_timeouts_and_daemons_are_listed() {
     assert_eq!(lines.clone().count(), 1 + 2000);
     assert_eq!(
         lines.nth(1),
-        Some("TCP 14:59  ESTABLISHED 10.0.0.200:0       10.0.0.1:80        10.0.0.11:80")
+        Some("TCP 14:59  ESTABLISHED 10.0.0.0:0         10.0.0.1:80        10.0.0.11:80")
     );
     assert_eq!(said(&served, "-L --timeout"), "Timeout (tcp tcpfin udp): 900 120 300\n");
     assert_eq!(said(&served, "--set 0 60 0"), "");
@@ -178,4 +176,74 @@ fn reader_that_leaves_early_is_no_failure() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), b"".as_slice()));
+}
+
+/// Answers one request after the other with `answer`, as whoever listens on a socket might.
+fn somebody(path: &Path, answer: &'static str) {
+    use std::io::Read;
+    let listener = std::os::unix::net::UnixListener::bind(path).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            // A client that looks whether somebody is there sends nothing.
+            if stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {
+                let _ = stream.write_all(answer.as_bytes());
+            }
+        }
+    });
+}
+
+#[test]
+fn director_of_another_version_is_named_and_somebody_else_is_not_taken_for_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let older = directory.path().join("older.sock");
+    somebody(
+        &older,
+        "HTTP/1.1 404 Not Found\r\nswitchyard-version: 0.0.9\r\ncontent-length: 43\r\n\r\n\
+         {\"error\":\"bad_request\",\"message\":\"no path\"}",
+    );
+    let stranger = directory.path().join("stranger.sock");
+    somebody(&stranger, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]");
+    for line in ["-Ln", "-A -f 1", "-R", "-Lc", "-S"] {
+        let (code, complaint) = failed(&older, line, "-A -f 1\n");
+        assert_eq!(code, 2, "{line}: {complaint}");
+        assert!(complaint.starts_with("Can't initialize ipvs: "), "{line}: {complaint}");
+        assert!(
+            complaint.contains("The director is version 0.0.9, this tool is 0.1.0"),
+            "{complaint}"
+        );
+    }
+    let (code, complaint) = failed(&stranger, "-Ln", "");
+    assert_eq!(code, 2);
+    assert!(complaint.contains("Something other than a director listens there."), "{complaint}");
+}
+
+#[test]
+fn user_without_permission_is_told_whose_socket_it_is() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    let served = Served::new();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ipvsadm"));
+    command.arg("-Ln").env("SWITCHYARD_SOCKET", &served.path);
+    // Root may do everything; as nobody it has to find its way to the socket first.
+    let folder = served.path.parent().unwrap();
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let root = std::fs::metadata("/proc/self").is_ok_and(|me| {
+        use std::os::unix::fs::MetadataExt;
+        me.uid() == 0
+    });
+    if root {
+        command.uid(65534).gid(65534);
+    } else {
+        std::fs::set_permissions(&served.path, std::fs::Permissions::from_mode(0o000)).unwrap();
+    }
+    let Ok(output) = command.output() else {
+        eprintln!("skipped: the program is where nobody else may run it");
+        return;
+    };
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{complaint}");
+    let socket = served.path.display().to_string();
+    assert!(complaint.starts_with("Can't initialize ipvs: Permission denied (you must be root)\n"));
+    assert!(complaint.contains(&format!("group that owns {socket}")), "{complaint}");
 }

@@ -1,0 +1,271 @@
+//! The flags that ipvsadm does not have. `-h`, which is ipvsadm's, does not show them; the manual page
+//! does.
+
+use director::control::api::{Extras, GoneServer, MssClamp, NoDestination, OwnTimeouts};
+
+use super::service::timeout;
+use super::{Argument, Flag, Kind, Take};
+use crate::address::number;
+use crate::draft::Draft;
+use crate::failure::Failure;
+use crate::legality::Opt;
+
+/// In the order of the manual page.
+pub const ALL: &[&Flag] = &[
+    &JSON,
+    &CLIENT,
+    &SERVICE,
+    &SERVER,
+    &STATE,
+    &ATOMIC,
+    &FULL,
+    &SERVICE_TIMEOUTS,
+    &GONE_SERVER,
+    &NO_DESTINATION,
+    &LEAVE_QUIESCED,
+    &MSS_CLAMP,
+];
+
+const fn flag(
+    long: &'static str,
+    argument: Argument,
+    option: Opt,
+    about: &'static str,
+    take: Take,
+) -> Flag {
+    let kind = Kind::Option(Some(option));
+    Flag { short: &[], long, argument, kind, help: &[], about, take }
+}
+
+/// `--json`
+pub const JSON: Flag = flag(
+    "json",
+    Argument::None,
+    Opt::Json,
+    "With -L: JSON in place of a table, with all there is to say and the names of the control API.",
+    |draft, _| {
+        draft.format.json = true;
+        Ok(())
+    },
+);
+
+/// `--client`
+pub const CLIENT: Flag = flag(
+    "client",
+    Argument::Required("network"),
+    Opt::Client,
+    "With -L -c: only connections of clients of this network, 10.0.0.0/8 or an address.",
+    |draft, value| condition(draft, "client", value),
+);
+
+/// `--service`
+pub const SERVICE: Flag = flag(
+    "service",
+    Argument::Required("address[:port][/protocol]"),
+    Opt::OfService,
+    "With -L -c: only connections to this virtual address, 192.0.2.10:80/tcp.",
+    |draft, value| condition(draft, "service", value),
+);
+
+/// `--server`
+pub const SERVER: Flag = flag(
+    "server",
+    Argument::Required("address[:port]"),
+    Opt::OfServer,
+    "With -L -c: only connections to this real server.",
+    |draft, value| condition(draft, "server", value),
+);
+
+/// `--state`
+pub const STATE: Flag = flag(
+    "state",
+    Argument::Required("state"),
+    Opt::State,
+    "With -L -c: only connections in this state, ESTABLISHED.",
+    |draft, value| condition(draft, "state", value),
+);
+
+fn condition(draft: &mut Draft, name: &str, value: Option<&str>) -> Result<(), Failure> {
+    let value = value.unwrap_or_default();
+    draft.filter.set(name, value).map_err(|bad| Failure::usage(bad.to_string()))
+}
+
+/// `--atomic`
+pub const ATOMIC: Flag = flag(
+    "atomic",
+    Argument::None,
+    Opt::Atomic,
+    "With -R: all or nothing. The lines are read to the end first; when one cannot be read, or the \
+     director refuses one, nothing is changed. Packets see the table as it was or as it is to be. \
+     With -C as the first line, the table is replaced.",
+    |draft, _| {
+        draft.atomic = true;
+        Ok(())
+    },
+);
+
+/// `--full`
+pub const FULL: Flag = flag(
+    "full",
+    Argument::None,
+    Opt::Full,
+    "With -S: also what ipvsadm does not save, so that -R rebuilds the same: thresholds, the \
+     timeouts, the options below, and the order in which servers were added. In numbers.",
+    |draft, _| {
+        draft.full = true;
+        Ok(())
+    },
+);
+
+/// `--service-timeouts`
+pub const SERVICE_TIMEOUTS: Flag = flag(
+    "service-timeouts",
+    Argument::Required("tcp,tcpfin,udp"),
+    Opt::ServiceTimeouts,
+    "With -A and -E: timeouts of this service in place of those of --set, seconds; 0 is no other.",
+    |draft, value| {
+        let value = value.unwrap_or_default();
+        let &[tcp, tcp_fin, udp] = &value.split(',').collect::<Vec<_>>()[..] else {
+            return Err(Failure::usage("--service-timeouts takes 3 values: tcp,tcpfin,udp"));
+        };
+        extras(draft).timeouts = OwnTimeouts {
+            tcp: timeout(tcp, 0)?,
+            tcp_fin: timeout(tcp_fin, 0)?,
+            udp: timeout(udp, 0)?,
+        };
+        Ok(())
+    },
+);
+
+/// `--gone-server`
+pub const GONE_SERVER: Flag = flag(
+    "gone-server",
+    Argument::Required("{drop|rst|reschedule}"),
+    Opt::GoneServer,
+    "With -A and -E: what becomes of connections whose server has been removed.",
+    |draft, value| {
+        extras(draft).gone_server = match value {
+            Some("drop") => GoneServer::Drop,
+            Some("rst") => GoneServer::Rst,
+            Some("reschedule") => GoneServer::Reschedule,
+            _ => return Err(Failure::usage("--gone-server takes drop, rst or reschedule")),
+        };
+        Ok(())
+    },
+);
+
+/// `--no-destination`
+pub const NO_DESTINATION: Flag = flag(
+    "no-destination",
+    Argument::Required("{icmp|rst}"),
+    Opt::NoDestination,
+    "With -A and -E: what a client is told whom no server can take.",
+    |draft, value| {
+        extras(draft).no_destination = match value {
+            Some("icmp") => NoDestination::Icmp,
+            Some("rst") => NoDestination::Rst,
+            _ => return Err(Failure::usage("--no-destination takes icmp or rst")),
+        };
+        Ok(())
+    },
+);
+
+/// `--leave-quiesced`
+pub const LEAVE_QUIESCED: Flag = flag(
+    "leave-quiesced",
+    Argument::None,
+    Opt::LeaveQuiesced,
+    "With -A and -E: clients do not keep a server whose weight is 0.",
+    |draft, _| {
+        extras(draft).leave_quiesced = true;
+        Ok(())
+    },
+);
+
+/// `--mss-clamp`
+pub const MSS_CLAMP: Flag = flag(
+    "mss-clamp",
+    Argument::Required("{route|bytes}"),
+    Opt::MssClamp,
+    "With -A and -E: the largest segment that may be agreed on; route is what fits the way.",
+    |draft, value| {
+        let bytes = |value| number(value, MssClamp::LEAST.into(), MssClamp::MOST.into());
+        extras(draft).mss_clamp = match value.unwrap_or_default() {
+            "route" => MssClamp::ByRoute(true),
+            value => match bytes(value).and_then(|bytes| u16::try_from(bytes).ok()) {
+                Some(bytes) => MssClamp::Bytes(bytes),
+                None => {
+                    let (least, most) = (MssClamp::LEAST, MssClamp::MOST);
+                    let message = format!("--mss-clamp takes route, or {least} to {most} bytes");
+                    return Err(Failure::usage(message));
+                }
+            },
+        };
+        Ok(())
+    },
+);
+
+/// Speaking of one of them sets all: an edit replaces what is there.
+fn extras(draft: &mut Draft) -> &mut Extras {
+    draft.extras.get_or_insert_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::order::testing::{complaint, order, service};
+    use crate::order::{Order, What};
+
+    #[test]
+    fn an_edit_that_does_not_speak_of_extras_leaves_them_and_one_that_does_sets_all() {
+        let extras = |line| service(line).extras;
+        assert_eq!(extras("-E -t 10.0.0.1:80 -s rr"), None);
+        let line = "-A -t 10.0.0.1:80 --service-timeouts 7200,0,10 --gone-server rst \
+                    --no-destination rst --leave-quiesced --mss-clamp 1400";
+        let timeouts = OwnTimeouts { tcp: 7200, tcp_fin: 0, udp: 10 };
+        let all = Extras {
+            timeouts,
+            gone_server: GoneServer::Rst,
+            no_destination: NoDestination::Rst,
+            leave_quiesced: true,
+            mss_clamp: MssClamp::Bytes(1400),
+        };
+        assert_eq!(extras(line), Some(all));
+        let route = Extras { mss_clamp: MssClamp::ByRoute(true), ..Extras::default() };
+        assert_eq!(extras("-E -t 10.0.0.1:80 --mss-clamp route"), Some(route));
+    }
+
+    #[test]
+    fn values_that_are_none_are_refused_with_what_there_is() {
+        for (option, word) in [
+            ("--service-timeouts 1,2", "tcp,tcpfin,udp"),
+            ("--service-timeouts 1,2,x", "`x'"),
+            ("--gone-server x", "reschedule"),
+            ("--no-destination x", "icmp or rst"),
+            ("--mss-clamp 535", "536 to 65495"),
+        ] {
+            let (message, code) = complaint(&format!("-A -t 10.0.0.1:80 {option}"));
+            assert!(message.contains(word) && code == 2, "{option}: {message}");
+        }
+    }
+
+    #[test]
+    fn conditions_are_for_connections_and_checked_before_anybody_is_asked() {
+        let line = "-Lnc --client 10.0.0.0/8 --service 192.0.2.10:80/tcp --server 10.77.0.11 \
+                    --state ESTABLISHED";
+        let Order::List { what: What::Connections(filter), .. } = order(line) else {
+            panic!("no listing of connections");
+        };
+        assert_eq!(
+            filter.to_query(),
+            "client=10.0.0.0/8&service=192.0.2.10:80/tcp&server=10.77.0.11&state=ESTABLISHED"
+        );
+        let needs = "'client', 'service', 'server' and 'state' go with -c only";
+        assert_eq!(complaint("-L --client 10.0.0.0/8"), (needs.to_owned(), 2));
+        assert!(complaint("-Lc --client x").0.contains("is not a network"));
+        let illegal = "Illegal 'json' option with the 'save' command";
+        assert_eq!(complaint("-S --json").0, illegal);
+        assert_eq!(order("-R --atomic"), Order::Restore { atomic: true });
+        assert_eq!(order("-S --full"), Order::Save { numeric: true, full: true });
+    }
+}
