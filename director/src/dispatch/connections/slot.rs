@@ -12,6 +12,8 @@
 //!   7  neighbours in the wheel, or in the list of free slots: before 32 | behind 32
 //! ```
 //!
+//! This file knows what is in the words, `place.rs` how they are read and written.
+//!
 //! Words 0 to 4, and the binding, stay as they are while the slot is live, and word 6 tells whether
 //! it has been all the time: it is read before and after them, and its generation changes with
 //! every new connection (a sequence lock). Word 6 is changed by compare and exchange, so two workers
@@ -19,24 +21,10 @@
 //! the business of who holds the shard's lock.
 
 use std::net::IpAddr;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::fence;
 use std::time::Duration;
-
-use netio::Words;
 
 use crate::dispatch::connection::Tuple;
 use crate::dispatch::state::State;
-
-/// A place for a connection.
-pub(super) type Slot = Words;
-
-const CLIENT: usize = 0;
-const PEER: usize = 2;
-const ENDS: usize = 4;
-const BINDING: usize = 5;
-const MOMENT: usize = 6;
-const LINKS: usize = 7;
 
 /// Bits of the kind: the client's address is of IPv6; the other one is.
 const CLIENT_V6: u64 = 1;
@@ -61,9 +49,9 @@ pub(crate) const MANY: u8 = 15;
 /// What of a connection stays as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Name {
-    client: u128,
-    peer: u128,
-    ends: u64,
+    pub(super) client: u128,
+    pub(super) peer: u128,
+    pub(super) ends: u64,
 }
 
 impl Name {
@@ -167,15 +155,15 @@ fn address(bits: u128, is_v6: bool) -> IpAddr {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moment(pub(super) u64);
 
-const LIVE: u64 = 1;
+pub(super) const LIVE: u64 = 1;
 const ACTIVE: u64 = 1 << 1;
 const NO_OUTPUT: u64 = 1 << 2;
 const PACKETS: u32 = 3;
 const STATE: u32 = 7;
-const GENERATION: u32 = 12;
+pub(super) const GENERATION: u32 = 12;
 const EXPIRES: u32 = 32;
 /// Everything that a packet may change.
-const CHANGING: u64 = !(LIVE | 0xf_ffff << GENERATION);
+pub(super) const CHANGING: u64 = !(LIVE | 0xf_ffff << GENERATION);
 
 impl Moment {
     pub(super) fn new(
@@ -232,7 +220,7 @@ impl Moment {
         Moment(u64::from(expires) << EXPIRES | rest + (u64::from(more) << PACKETS))
     }
 
-    fn is_of_the_same_connection(self, other: Moment) -> bool {
+    pub(super) fn is_of_the_same_connection(self, other: Moment) -> bool {
         (self.0 ^ other.0) & !CHANGING == 0
     }
 }
@@ -248,117 +236,8 @@ pub(crate) fn time(ticks: u32) -> Duration {
     TICK * ticks
 }
 
-/// Both halves of an address, or two numbers, in one word.
-fn pair(high: u32, low: u32) -> u64 {
-    u64::from(high) << 32 | u64::from(low)
-}
-
-/// What is read of a live slot at one time.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
-    pub(super) name: Name,
-    pub(super) binding: u32,
-    pub(super) moment: Moment,
-}
-
-/// What [`Slot`]s can do; a slot is only words.
-pub(super) trait Place {
-    /// What is in it, or `None` when it is empty or is just being filled.
-    fn look(&self) -> Option<Seen>;
-    /// Exchanges what changes, if it is still what was seen.
-    fn renew(&self, seen: Moment, new: Moment) -> bool;
-    /// Fills an empty slot. Under the lock.
-    fn fill(&self, name: &Name, binding: u32, moment: Moment);
-    /// Puts in place what changes, and what is known of the kind; returns what changed before. Under
-    /// the lock.
-    fn put(&self, name: &Name, moment: Moment) -> Moment;
-    /// Empties it if what changes is still `seen`. Under the lock.
-    fn empty(&self, seen: Moment) -> bool;
-    /// When the wheel looks at it. Under the lock, like the rest.
-    fn due(&self) -> u32;
-    fn set_due(&self, due: u32);
-    /// Neighbours, plus one; 0 is none.
-    fn links(&self) -> (u32, u32);
-    fn set_links(&self, before: u32, behind: u32);
-}
-
-impl Place for Slot {
-    #[inline(always)]
-    fn look(&self) -> Option<Seen> {
-        let [words @ .., moment, _] = &self.0;
-        let first = Moment(moment.load(Acquire));
-        if !first.is_live() {
-            return None;
-        }
-        let word = |index: usize| words[index].load(Relaxed);
-        let wide = |index: usize| u128::from(word(index)) << 64 | u128::from(word(index + 1));
-        let name = Name { client: wide(CLIENT), peer: wide(PEER), ends: word(ENDS) };
-        let binding = (word(BINDING) >> 32) as u32;
-        // What was read above was read before what is read below.
-        fence(Acquire);
-        let moment = Moment(moment.load(Relaxed));
-        moment.is_of_the_same_connection(first).then_some(Seen { name, binding, moment })
-    }
-
-    #[inline(always)]
-    fn renew(&self, seen: Moment, new: Moment) -> bool {
-        seen == new || self.0[MOMENT].compare_exchange(seen.0, new.0, Relaxed, Relaxed).is_ok()
-    }
-
-    fn fill(&self, name: &Name, binding: u32, moment: Moment) {
-        let before = self.0[MOMENT].load(Relaxed);
-        let generation = ((before >> GENERATION) + 1 & 0xf_ffff) << GENERATION;
-        // Who sees one of the words below sees that the slot was empty, too.
-        fence(Release);
-        self.0[CLIENT].store((name.client >> 64) as u64, Relaxed);
-        self.0[CLIENT + 1].store(name.client as u64, Relaxed);
-        self.0[PEER].store((name.peer >> 64) as u64, Relaxed);
-        self.0[PEER + 1].store(name.peer as u64, Relaxed);
-        self.0[ENDS].store(name.ends, Relaxed);
-        self.0[BINDING].store(pair(binding, 0), Relaxed);
-        self.0[MOMENT].store(moment.0 & CHANGING | generation | LIVE, Release);
-    }
-
-    fn put(&self, name: &Name, moment: Moment) -> Moment {
-        self.0[ENDS].store(name.ends, Relaxed);
-        let mut before = self.0[MOMENT].load(Relaxed);
-        loop {
-            let new = moment.0 & CHANGING | before & !CHANGING;
-            match self.0[MOMENT].compare_exchange_weak(before, new, Release, Relaxed) {
-                Ok(_) => return Moment(before),
-                Err(now) => before = now,
-            }
-        }
-    }
-
-    fn empty(&self, seen: Moment) -> bool {
-        let empty = seen.0 & !LIVE;
-        self.0[MOMENT].compare_exchange(seen.0, empty, Relaxed, Relaxed).is_ok()
-    }
-
-    fn due(&self) -> u32 {
-        self.0[BINDING].load(Relaxed) as u32
-    }
-
-    fn set_due(&self, due: u32) {
-        let binding = (self.0[BINDING].load(Relaxed) >> 32) as u32;
-        self.0[BINDING].store(pair(binding, due), Relaxed);
-    }
-
-    fn links(&self) -> (u32, u32) {
-        let links = self.0[LINKS].load(Relaxed);
-        ((links >> 32) as u32, links as u32)
-    }
-
-    fn set_links(&self, before: u32, behind: u32) {
-        self.0[LINKS].store(pair(before, behind), Relaxed);
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use netio::Lines;
-
     use super::*;
     use crate::dispatch::sctp::SctpState;
 
@@ -402,68 +281,5 @@ mod tests {
             let expires = time(moment.expires());
             assert!((900_001..900_064).contains(&expires.as_millis()), "{expires:?}");
         }
-    }
-
-    #[test]
-    fn a_slot_is_seen_whole_or_not_at_all() {
-        let slots: Lines<_, 8> = Lines::zeroed(1);
-        let slot = &slots[0];
-        assert!(slot.look().is_none());
-        let name = Name::of(&tuple("2001:db8::7", "192.0.2.10")).with(80, false, false);
-        let moment = Moment::new(State::Established, Duration::from_secs(900), 3, false, true);
-        slot.fill(&name, 77, moment);
-        slot.set_due(5);
-        let seen = slot.look().unwrap();
-        assert_eq!((seen.name, seen.binding, slot.due()), (name, 77, 5));
-        assert_eq!((seen.moment.state(), seen.moment.packets()), (State::Established, 3));
-        let renewed = seen.moment.renewed(seen.moment.expires() + 9, true);
-        assert!(slot.renew(seen.moment, renewed) && !slot.renew(seen.moment, renewed));
-        assert_eq!((renewed.packets(), renewed.state()), (4, State::Established));
-        assert!(!slot.empty(seen.moment), "it has changed");
-        assert!(slot.empty(renewed) && slot.look().is_none());
-        slot.fill(&name, 77, moment);
-        assert!(!slot.renew(renewed, renewed.renewed(1, true)), "another connection");
-    }
-
-    /// One fills and empties a slot with names whose parts belong together; others look.
-    #[test]
-    fn no_reader_sees_parts_of_two_connections() {
-        let slots: Lines<_, 8> = Lines::zeroed(1);
-        let slot = &slots[0];
-        let name = |number: u32| {
-            let end = |first: u32| (std::net::Ipv4Addr::from_bits(first + number).into(), 9);
-            Name::of(&Tuple { protocol: 6, template: false, client: end(0), peer: end(1 << 24) })
-        };
-        std::thread::scope(|scope| {
-            let readers: Vec<_> = (0..2)
-                .map(|_| {
-                    scope.spawn(|| {
-                        let mut seen = 0;
-                        while seen < 2000 {
-                            let Some(Seen { name, binding, moment }) = slot.look() else {
-                                continue;
-                            };
-                            if moment.state() == State::Close {
-                                break;
-                            }
-                            assert_eq!(name.peer - name.client, 1 << 24);
-                            assert_eq!(u128::from(binding), name.client);
-                            seen += 1;
-                        }
-                    })
-                })
-                .collect();
-            let at = Duration::from_secs(1);
-            let mut number = 0;
-            while !readers.iter().all(std::thread::ScopedJoinHandle::is_finished)
-                && number < 50_000_000
-            {
-                number += 1;
-                let moment = Moment::new(State::Udp, at, 0, false, false);
-                slot.fill(&name(number % 1000), number % 1000, moment);
-                assert!(slot.empty(Moment(slot.0[MOMENT].load(Relaxed))));
-            }
-            slot.fill(&name(0), 0, Moment::new(State::Close, at, 0, false, false));
-        });
     }
 }

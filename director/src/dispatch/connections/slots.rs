@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use netio::Lines;
 
 use super::index::SLOTS;
+use super::place::{Place, Slot};
 use super::segments::Segments;
-use super::slot::{Place, Slot};
 use super::wheel::Spokes;
 
 /// Slots in a chunk: 32 KiB.
