@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 pub use super::batch::{Applied, Batch, BatchOutcome, CommandRefusal, OnRefusal};
 pub use super::extras::{Extras, GoneServer, MssClamp, NoDestination, OwnTimeouts};
+pub use super::method::{Asked, Forwarding};
 
 /// Transport protocol of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -52,60 +53,6 @@ pub enum ServiceKey {
         /// Whether the packets are IPv6.
         ipv6: bool,
     },
-}
-
-/// How packets reach a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Forwarding {
-    /// Network address translation (masquerading).
-    Nat,
-    /// Tunnel; see [`ServerSpec::tunnel`].
-    Tunnel,
-    /// Direct routing.
-    Direct,
-    /// The director's own stack: what becomes of a method when the address is the director's. It is
-    /// neither asked for nor shown: a server is shown with what was asked for, and as `local`.
-    #[serde(skip)]
-    Local(Asked),
-}
-
-/// The method that was asked for where the director's own stack serves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Asked {
-    /// Network address translation.
-    Nat,
-    /// Tunnel.
-    Tunnel,
-    /// Direct routing.
-    Direct,
-}
-
-impl Forwarding {
-    /// The same where the address is the director's own.
-    pub fn at_home(self) -> Forwarding {
-        Forwarding::Local(match self {
-            Forwarding::Nat => Asked::Nat,
-            Forwarding::Tunnel => Asked::Tunnel,
-            Forwarding::Direct => Asked::Direct,
-            Forwarding::Local(asked) => asked,
-        })
-    }
-
-    /// What was asked for.
-    pub fn asked(self) -> Forwarding {
-        match self {
-            Forwarding::Local(Asked::Nat) => Forwarding::Nat,
-            Forwarding::Local(Asked::Tunnel) => Forwarding::Tunnel,
-            Forwarding::Local(Asked::Direct) => Forwarding::Direct,
-            other => other,
-        }
-    }
-
-    /// Whether the director's own stack serves.
-    pub fn is_local(self) -> bool {
-        matches!(self, Forwarding::Local(_))
-    }
 }
 
 /// Tunnel type of a server with [`Forwarding::Tunnel`].

@@ -21,6 +21,7 @@ mod extras;
 pub mod filter;
 mod guard;
 mod listing;
+mod method;
 mod metrics;
 pub mod operations;
 mod replies;
