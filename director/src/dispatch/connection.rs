@@ -151,6 +151,11 @@ impl Connection {
         self.extra.take()
     }
 
+    /// Whether there is such.
+    pub(super) fn has_extra(&self) -> bool {
+        self.extra.is_some()
+    }
+
     /// The server's address, where it is not that of the binding.
     pub(super) fn elsewhere(&self) -> Option<IpAddr> {
         self.extra.as_ref()?.server

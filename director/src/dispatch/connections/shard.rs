@@ -163,9 +163,8 @@ impl<'a> Locked<'a> {
 
     fn put_back(&mut self, slot: u32, mut connection: Connection) {
         let Some(place) = self.place(slot) else { return };
-        let extra = connection.take_extra();
-        let name = name_of(&connection, extra.is_some());
-        if let Some(extra) = extra {
+        let name = name_of(&connection);
+        if let Some(extra) = connection.take_extra() {
             self.writer.extras.insert(slot, extra);
         }
         let before = place.put(&name, moment_of(&connection));
@@ -206,9 +205,8 @@ impl<'a> Locked<'a> {
             self.free(slot);
             return Err(connection);
         }
-        let extra = connection.take_extra();
-        let name = name_of(&connection, extra.is_some());
-        if let Some(extra) = extra {
+        let name = name_of(&connection);
+        if let Some(extra) = connection.take_extra() {
             self.writer.extras.insert(slot, extra);
         }
         place.fill(&name, connection.binding.id, moment_of(&connection));
@@ -356,9 +354,8 @@ impl<'a> Locked<'a> {
             connection.expires = now + reprieve;
         }
         if let Some(place) = self.place(slot) {
-            let extra = connection.take_extra();
-            place.put(&name_of(&connection, extra.is_some()), moment_of(&connection));
-            if let Some(extra) = extra {
+            place.put(&name_of(&connection), moment_of(&connection));
+            if let Some(extra) = connection.take_extra() {
                 self.writer.extras.insert(slot, extra);
             }
         }
@@ -421,8 +418,10 @@ impl Hashes<'_> {
     }
 }
 
-fn name_of(connection: &Connection, has_extra: bool) -> Name {
-    Name::of(&connection.tuple).with(connection.server_endpoint.1, has_extra, connection.is_slow())
+/// The name of a connection that still has its extra.
+fn name_of(connection: &Connection) -> Name {
+    let port = connection.server_endpoint.1;
+    Name::of(&connection.tuple).with(port, connection.has_extra(), connection.is_slow())
 }
 
 fn moment_of(connection: &Connection) -> Moment {

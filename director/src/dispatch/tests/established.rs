@@ -7,7 +7,7 @@ use forwarding::Packet;
 use proptest::prelude::*;
 
 use super::bed::{ACK, Bed, FIN_ACK, OneLink, RST, SYN, SYN_ACK, at, key, server, tcp, udp};
-use crate::control::api::{Forwarding, Protocol, ServiceKey, Tunnel, TunnelChecksum};
+use crate::control::api::{Forwarding, Persistence, Protocol, ServiceKey, Tunnel, TunnelChecksum};
 use crate::control::operations::Command;
 use crate::dispatch::Routes;
 use crate::dispatch::connections::Binding;
@@ -140,6 +140,36 @@ fn established_packets_of_every_method_take_the_short_way_and_others_do_not() {
     assert!(bed.carry(&datagram).is_none());
     bed.handle(&datagram);
     assert!(bed.carry(&datagram).is_some());
+}
+
+/// What more than the slot knows of has to be looked at, and may change.
+#[test]
+fn control_connections_and_what_awaits_its_first_answer_go_the_long_way() {
+    const FTP: &str = "192.0.2.10:21";
+    let client = "198.51.100.1:4000";
+    let mut bed = Bed::with(key(Protocol::Tcp, FTP), &[("10.0.0.1:21", Forwarding::Nat)]);
+    bed.establish(client, FTP);
+    for frame in [
+        tcp(at(client), at(FTP), ACK, b"PORT 198,51,100,1,4,1\r\n"),
+        tcp(at("10.0.0.1:21"), at(client), ACK, b"227 Entering Passive Mode (10,0,0,1,195,80)\r\n"),
+    ] {
+        assert!(bed.carry(&frame).is_none());
+        assert!(bed.handle(&frame).is_sent());
+    }
+
+    let mut spec = super::bed::service(key(Protocol::Udp, DNS), "rr");
+    spec.persistence = Some(Persistence { timeout: 300, prefix: 32, engine: None });
+    let mut bed = Bed::new();
+    bed.apply(Command::AddService { service: spec });
+    let server = server("10.0.0.1:53", Forwarding::Nat);
+    bed.apply(Command::AddServer { service: key(Protocol::Udp, DNS), server });
+    let (query, answer) =
+        (udp(at(client), at(DNS), b"query"), udp(at("10.0.0.1:53"), at(client), b"answer"));
+    bed.handle(&query);
+    assert!(bed.carry(&query).is_none(), "its template is not assured");
+    assert!(bed.carry(&answer).is_none());
+    bed.handle(&answer);
+    assert!(bed.carry(&query).is_some() && bed.carry(&answer).is_some());
 }
 
 /// One step of somebody's.
