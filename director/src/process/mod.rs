@@ -207,9 +207,11 @@ impl Running<'_> {
     /// Brings what depends on the table up to date: steering, VIPs, neighbours. One that fails does
     /// not keep the others from it.
     fn follow_table(&mut self) -> Result<()> {
+        let change = self.table.last_change();
         let tidings = self.table.tidings();
         let steered = self.opened.steer(&tidings, self.table.marked());
         let followed = self.addresses.follow(|| self.table.vips());
+        self.table.has_been_followed(change);
         if tidings.other_servers {
             self.neighbours.have_changed();
         }

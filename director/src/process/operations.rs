@@ -107,11 +107,15 @@ impl Director {
 
 impl Operations for Director {
     fn apply(&self, command: Command) -> Result<(), Refusal> {
-        self.table.change(command, self.epoch.elapsed())
+        self.table.change(command, self.epoch.elapsed())?;
+        self.table.wait_until_followed();
+        Ok(())
     }
 
     fn batch(&self, commands: Vec<Command>, on_refusal: OnRefusal) -> BatchOutcome {
-        self.table.batch(commands, on_refusal, self.epoch.elapsed())
+        let outcome = self.table.batch(commands, on_refusal, self.epoch.elapsed());
+        self.table.wait_until_followed();
+        outcome
     }
 
     fn services(&self) -> Vec<ServiceView> {

@@ -10,6 +10,7 @@ mod batch;
 mod check;
 mod declare;
 mod extras;
+mod followed;
 mod ftp;
 mod interests;
 mod marks;
@@ -40,6 +41,7 @@ use crate::dispatch::service::Services;
 use crate::dispatch::settings::Setting;
 use crate::fwmark::Rule;
 use crate::steer::MarkedSet;
+use followed::Followed;
 pub use interests::Interest;
 use marks::Marks;
 use publication::News;
@@ -58,6 +60,7 @@ pub struct Table {
     state: Mutex<State>,
     is_local: IsLocal,
     changed: Arc<Notify>,
+    followed: Followed,
     next_server: AtomicU64,
     seed: u64,
 }
@@ -95,6 +98,7 @@ impl Table {
             state: Mutex::default(),
             is_local,
             changed: Arc::default(),
+            followed: Followed::default(),
             next_server: AtomicU64::new(1),
             seed,
         }

@@ -102,6 +102,7 @@ impl Table {
             state.retired.push(before);
         }
         state.drop_retired();
+        self.followed.another();
         self.changed.notify_one();
     }
 }

@@ -293,3 +293,24 @@ fn extras_that_make_no_sense_are_refused_and_change_nothing() {
     done(&table, edit(key(), |extras| extras.mss_clamp = MssClamp::Bytes(536)));
     done(&table, edit(udp, |extras| extras.timeouts.udp = 2_147_483));
 }
+
+#[test]
+fn a_command_waits_for_who_follows_and_not_for_ever() {
+    let table = std::sync::Arc::new(table());
+    table.wait_until_followed();
+    done(&table, Command::AddService { service: service() });
+    let follower = std::thread::spawn({
+        let table = table.clone();
+        move || {
+            std::thread::sleep(Duration::from_millis(50));
+            let change = table.last_change();
+            assert!(!table.tidings().added.is_empty());
+            table.has_been_followed(change);
+        }
+    });
+    let start = std::time::Instant::now();
+    table.wait_until_followed();
+    assert!(start.elapsed() >= Duration::from_millis(50), "it has not waited");
+    assert!(table.tidings().added.is_empty(), "it was told before");
+    follower.join().unwrap();
+}

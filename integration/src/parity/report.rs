@@ -49,6 +49,11 @@ impl Report {
         }
     }
 
+    /// Says something about the differences that comes before them all.
+    pub(super) fn explain(&mut self, explanation: String) {
+        self.differences.insert(0, explanation);
+    }
+
     /// Whether both sides did the same, and enough of it.
     pub fn is_equal(&self) -> bool {
         self.differences.is_empty() && self.connections >= self.wanted

@@ -34,6 +34,9 @@ pub fn run(scenario: &Scenario) -> Result<Report> {
     let mut report = run.report;
     let both = |flow: &&Flow| stage.worlds.iter().all(|world| world.server_of(flow).is_some());
     report.connections = flows.iter().filter(both).count();
+    if !report.is_equal() {
+        report.explain(format!("the director counts {:?}", stage.verdicts()?));
+    }
     Ok(report)
 }
 

@@ -183,6 +183,13 @@ impl Stage {
         Ok(())
     }
 
+    /// What became of our side's packets, by the director's own count.
+    pub(super) fn verdicts(&self) -> Result<Vec<String>> {
+        let status = self.ours.client()?.status()?;
+        let verdicts = status.verdicts.iter().map(|it| format!("{}: {}", it.reason, it.packets));
+        Ok(verdicts.chain(status.warnings).collect())
+    }
+
     /// Runs a line of shell in which `$0` is our `ipvsadm`.
     fn our_ipvsadm(&self, line: &str) -> Result<Answer> {
         let output = self
