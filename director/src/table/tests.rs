@@ -296,7 +296,7 @@ fn extras_that_make_no_sense_are_refused_and_change_nothing() {
 
 #[test]
 fn a_command_waits_for_who_follows_and_not_for_ever() {
-    let table = std::sync::Arc::new(table());
+    let table = Arc::new(table());
     table.wait_until_followed();
     done(&table, Command::AddService { service: service() });
     let follower = std::thread::spawn({

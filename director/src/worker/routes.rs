@@ -93,7 +93,7 @@ impl KernelRoutes {
 
     /// The way to a client whose block has none that is known.
     #[cold]
-    fn to_client_alone(&mut self, client: IpAddr) -> Option<Exit> {
+    fn exit_to_client(&mut self, client: IpAddr) -> Option<Exit> {
         if self.blocks.is_unknown(client) {
             let way = self.current.is_uniform(client).then(|| self.exit(client));
             match way {
@@ -167,7 +167,7 @@ impl Exits for KernelRoutes {
 
     #[inline(always)]
     fn to_client(&mut self, client: IpAddr) -> Option<Exit> {
-        self.blocks.get(client).or_else(|| self.to_client_alone(client))
+        self.blocks.get(client).or_else(|| self.exit_to_client(client))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Least connection (lc): the eligible server with the lowest overhead, whatever its weight.
 //!
-//! Follows `ip_vs_lc.c`. An active connection counts 257, any other 1 ([`Server::overhead`]).
+//! Follows `ip_vs_lc.c`. An active connection counts 257, any other 1 ([`Server::overhead`](crate::Server::overhead)).
 
 use crate::Entry;
 use crate::least::Least;

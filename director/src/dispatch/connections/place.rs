@@ -107,7 +107,7 @@ impl<W: Word> Place for Line<W, 8> {
 
     fn fill(&self, name: &Name, binding: u32, moment: Moment) {
         let before = self.0[MOMENT].load(Relaxed);
-        let generation = ((before >> GENERATION) + 1 & 0xf_ffff) << GENERATION;
+        let generation = (((before >> GENERATION) + 1) & 0xf_ffff) << GENERATION;
         // Who sees one of the words below sees that the slot was empty, too.
         W::fence(Release);
         self.0[CLIENT].store((name.client >> 64) as u64, Relaxed);

@@ -217,7 +217,7 @@ impl Moment {
     pub(super) fn renewed(self, expires: u32, is_from_client: bool) -> Moment {
         let more = is_from_client && self.packets() < MANY;
         let rest = self.0 & u64::from(u32::MAX) & !if is_from_client { 0 } else { NO_OUTPUT };
-        Moment(u64::from(expires) << EXPIRES | rest + (u64::from(more) << PACKETS))
+        Moment((u64::from(expires) << EXPIRES) | (rest + (u64::from(more) << PACKETS)))
     }
 
     pub(super) fn is_of_the_same_connection(self, other: Moment) -> bool {
