@@ -5,12 +5,14 @@
 //! wlc chooses among all servers and the choice joins the set. A set of several that has not
 //! changed for [`Expirations::lblcr`] loses its most loaded server, so that a burst's replicas go again.
 
+use crate::least::Least;
 use crate::locality::{Destinations, is_swamped};
 use crate::remembered::Remembered;
 use crate::replicas::{Replicas, Set};
-use crate::least::Least;
 use crate::weight::{is_lighter, least_loaded, overhead_by_weight};
-use crate::{Change, Entry, Expirations, Key, Options, Scheduler, Server, ServerId, TooManyServers};
+use crate::{
+    Change, Entry, Expirations, Key, Options, Scheduler, Server, ServerId, TooManyServers,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
