@@ -120,22 +120,10 @@ pub fn next(secure: bool, direction: Direction, state: State, flags: u8) -> Stat
     }
 }
 
-/// The column of a state in the table.
+/// The column of a state in the table: they stand in the order of their codes.
 fn column(state: State) -> Option<usize> {
-    Some(match state {
-        State::None => 0,
-        State::Established => 1,
-        State::SynSent => 2,
-        State::SynRecv => 3,
-        State::FinWait => 4,
-        State::TimeWait => 5,
-        State::Close => 6,
-        State::CloseWait => 7,
-        State::LastAck => 8,
-        State::Listen => 9,
-        State::SynAck => 10,
-        State::Udp | State::Sctp(_) => return None,
-    })
+    let code = usize::from(state.code());
+    (code < USUAL[0][0].len()).then_some(code)
 }
 
 #[cfg(test)]

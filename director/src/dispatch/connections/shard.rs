@@ -142,12 +142,17 @@ impl<'a> Locked<'a> {
     /// A connection as it is. It goes back by [`put_back`](Locked::put_back), or is removed.
     fn unpack(&mut self, slot: u32) -> Option<Connection> {
         let seen = self.look(slot)?;
+        self.unpack_seen(slot, &seen)
+    }
+
+    /// The same of one that has just been seen.
+    fn unpack_seen(&mut self, slot: u32, seen: &Seen) -> Option<Connection> {
         let binding = self.table.bindings.newest().get(seen.binding)?.clone();
         let extra = match seen.name.has_extra() {
             true => self.writer.extras.remove(&slot),
             false => None,
         };
-        let Seen { name, moment, .. } = seen;
+        let Seen { name, moment, .. } = *seen;
         Some(Connection::from_table(Parts {
             tuple: name.tuple(),
             server_port: name.server_port(),
@@ -257,20 +262,7 @@ impl<'a> Locked<'a> {
         if !place.empty(seen.moment) {
             return None;
         }
-        let binding = self.table.bindings.newest().get(seen.binding)?.clone();
-        let extra = self.writer.extras.remove(&slot);
-        let Seen { name, moment, .. } = *seen;
-        let mut connection = Connection::from_table(Parts {
-            tuple: name.tuple(),
-            server_port: name.server_port(),
-            binding,
-            state: moment.state(),
-            expires: time(moment.expires()),
-            no_output: moment.has_no_output(),
-            active: moment.is_active(),
-            packets: moment.packets(),
-            extra,
-        });
+        let mut connection = self.unpack_seen(slot, seen)?;
         let (hash, reply_hash) = self.table.hashes(&connection.tuple, connection.server_endpoint);
         self.shard.forward.remove(hash, slot);
         self.shard.reply.remove(reply_hash, slot);
