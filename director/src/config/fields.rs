@@ -3,6 +3,7 @@
 //! caller then goes on with what else there is to check.
 
 use std::ops::{Range, RangeInclusive};
+use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -70,6 +71,16 @@ impl<'a> Fields<'a> {
     /// The value of `key`, when it is there.
     pub(super) fn get(&self, key: &str) -> Option<Field<'a>> {
         self.table.get(key).map(|value| Field { path: self.path_of(key), value })
+    }
+
+    /// Notes that the table as a whole is wrong.
+    pub(super) fn wrong(
+        &self,
+        what: impl Into<String>,
+        remedy: impl Into<String>,
+        report: &mut Report<'_>,
+    ) {
+        report.add(&self.span, self.path.clone(), what, remedy);
     }
 
     /// Notes that `key` is wrong in that it is missing: the place is the head of the table.
@@ -189,13 +200,8 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// A time in whole seconds within `range`.
-    pub(super) fn seconds(
-        &self,
-        range: RangeInclusive<u32>,
-        report: &mut Report<'_>,
-    ) -> Option<u32> {
-        let (low, high) = (duration::show(*range.start()), duration::show(*range.end()));
+    /// A time as it is written.
+    fn any_time(&self, report: &mut Report<'_>) -> Option<(&'a str, Duration)> {
         let written = match self.value.get_ref() {
             DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
             DeValue::String(text) => text,
@@ -212,6 +218,36 @@ impl<'a> Field<'a> {
             );
             return None;
         };
+        Some((written, time))
+    }
+
+    /// A time within `range`, to the millisecond.
+    pub(super) fn time(
+        &self,
+        range: RangeInclusive<Duration>,
+        report: &mut Report<'_>,
+    ) -> Option<Duration> {
+        let (written, time) = self.any_time(report)?;
+        if range.contains(&time) {
+            return Some(time);
+        }
+        let (low, high) = (range.start(), range.end());
+        self.wrong(
+            format!("{written:?} is out of range"),
+            format!("give a time from {low:?} to {high:?}"),
+            report,
+        );
+        None
+    }
+
+    /// A time in whole seconds within `range`.
+    pub(super) fn seconds(
+        &self,
+        range: RangeInclusive<u32>,
+        report: &mut Report<'_>,
+    ) -> Option<u32> {
+        let (low, high) = (duration::show(*range.start()), duration::show(*range.end()));
+        let (written, time) = self.any_time(report)?;
         if time.subsec_millis() != 0 {
             self.wrong(
                 format!("{written:?} is not a whole number of seconds"),

@@ -14,6 +14,7 @@ mod extras;
 mod fields;
 mod kernel_settings;
 mod mark;
+pub mod nlb;
 mod problem;
 mod scheduling;
 mod server;
@@ -24,9 +25,10 @@ mod spelling;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use crate::control::api::{ServerSpec, ServiceSpec};
+use crate::control::api::{ServerSpec, ServiceKey, ServiceSpec};
 use crate::dispatch::ftp::Ports;
 use crate::dispatch::settings::Setting;
 use crate::fwmark::Rule;
@@ -66,6 +68,16 @@ pub struct DeclaredService {
     pub servers: Vec<ServerSpec>,
 }
 
+impl DeclaredService {
+    /// The virtual address, if it is named by one.
+    pub fn vip(&self) -> Option<IpAddr> {
+        match self.service.key {
+            ServiceKey::Address { address, .. } => Some(address.ip()),
+            ServiceKey::Fwmark { .. } => None,
+        }
+    }
+}
+
 /// The whole file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -101,6 +113,8 @@ pub struct Config {
     pub max_connections: usize,
     /// `[[mark]]`
     pub marks: Vec<Rule>,
+    /// `[nlb]`, and what follows for this mode from the services.
+    pub nlb: nlb::Nlb,
     /// `[[service]]`
     pub services: Vec<DeclaredService>,
 }
@@ -157,9 +171,11 @@ fn parse_with(text: &str, name: &str, schedulers: &[&str]) -> Result<Config, Con
     let root = fields::Fields::root(&document, settings::KEYS, &mut report);
     let settings = settings::read(&root, &mut report);
     let marks = mark::read_all(&root, &mut report);
-    let services = service::read_all(&root, schedulers, &mut report);
+    let mode = settings.as_ref().map_or(Mode::Dispatcher, |settings| settings.mode);
+    let services = service::read_all(&root, mode, schedulers, &mut report);
+    let nlb = nlb::read(&root, mode, &services, &mut report);
     match settings {
-        Some(settings) if report.is_clean() => Ok(Config { marks, services, ..settings }),
+        Some(settings) if report.is_clean() => Ok(Config { marks, nlb, services, ..settings }),
         _ => Err(report.into_error(name)),
     }
 }

@@ -105,6 +105,18 @@ impl<'a> Report<'a> {
         });
     }
 
+    /// Notes a problem of a whole `line`.
+    pub(super) fn add_line(
+        &mut self,
+        line: usize,
+        key: impl Into<String>,
+        what: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        let start = line.checked_sub(2).map_or(0, |above| self.lines[above]);
+        self.add(&(start..start), key, what, remedy);
+    }
+
     /// Notes what the TOML parser found.
     pub(super) fn syntax(&mut self, fault: &toml::de::Error) {
         let span = fault.span().unwrap_or(0..0);

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
+use super::Mode;
 use super::address;
 use super::fields::{Field, Fields};
 use super::problem::Report;
@@ -28,10 +29,15 @@ const CHECKSUMS: &[(&str, TunnelChecksum)] = &[
 /// is wrong: then what depends on it is not checked.
 pub(super) fn read_all(
     service: &Fields<'_>,
+    mode: Mode,
     key: Option<ServiceKey>,
     report: &mut Report<'_>,
 ) -> Vec<ServerSpec> {
-    let default = service.get("forwarding").and_then(|field| field.word(METHODS, report));
+    let default = match service.get("forwarding") {
+        Some(field) => field.word(METHODS, report),
+        // There nobody forwards; to say how is only of use if the mode shall change some day.
+        None => (mode == Mode::Nlb).then_some(Forwarding::Direct),
+    };
     let Some(field) = service.get("server") else {
         return Vec::new();
     };
@@ -42,7 +48,7 @@ pub(super) fn read_all(
         let Some(fields) = item.table(KEYS, example, report) else {
             continue;
         };
-        let service_has_method = service.get("forwarding").is_some();
+        let service_has_method = mode == Mode::Nlb || service.get("forwarding").is_some();
         let Some(server) = read(&fields, key, default, service_has_method, report) else {
             continue;
         };

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::fields::Fields;
 use super::problem::Report;
-use super::{DeclaredService, address, extras, scheduling, server};
+use super::{DeclaredService, Mode, address, extras, scheduling, server};
 use crate::control::api::{Persistence, Protocol, ServiceKey, ServiceSpec};
 
 /// Keys of a service.
@@ -36,6 +36,7 @@ const DEFAULT_PERSISTENCE: u32 = 360;
 /// All services in the order of the file; those with a problem are left out (the report has it).
 pub(super) fn read_all(
     root: &Fields<'_>,
+    mode: Mode,
     schedulers: &[&str],
     report: &mut Report<'_>,
 ) -> Vec<DeclaredService> {
@@ -66,13 +67,14 @@ pub(super) fn read_all(
                 );
             }
         }
-        services.extend(read(&fields, key, schedulers, report));
+        services.extend(read(&fields, mode, key, schedulers, report));
     }
     services
 }
 
 fn read(
     fields: &Fields<'_>,
+    mode: Mode,
     key: Option<ServiceKey>,
     schedulers: &[&str],
     report: &mut Report<'_>,
@@ -82,7 +84,7 @@ fn read(
     let persistence = persistence(fields, key, report);
     let one_packet = one_packet(fields, key, report);
     let extras = Some(extras::read(fields, key.and_then(protocol), report));
-    let servers = server::read_all(fields, key, report);
+    let servers = server::read_all(fields, mode, key, report);
     let key = key?;
     if let ServiceKey::Address { address, .. } = key
         && address.port() == 0

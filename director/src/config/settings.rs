@@ -2,6 +2,7 @@
 
 use super::fields::{Field, Fields};
 use super::kernel_settings;
+use super::nlb::Nlb;
 use super::problem::Report;
 use super::{Config, Io, Mode};
 use crate::control::DEFAULT_SOCKET;
@@ -26,6 +27,7 @@ pub(super) const KEYS: &[&str] = &[
     "ftp_ports",
     "settings",
     "mark",
+    "nlb",
     "service",
 ];
 
@@ -89,6 +91,7 @@ pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config>
         settings,
         max_connections: max_connections.map_or(1 << 20, |most| most as usize),
         marks: Vec::new(),
+        nlb: Nlb::default(),
         services: Vec::new(),
     })
 }

@@ -11,6 +11,15 @@ mode = "nlb"
 interfaces = ["eth0"]
 io = "packet"
 timeouts = { tcp = "15m", tcp_fin = 120, udp = "5m" }
+[nlb]
+key = "0123456789abcdef"
+period = "100ms"
+udp_pin = "1m"
+hosts = ["10.0.0.11", ["10.0.0.12", "2001:db8::12"]]
+[[nlb.rule]]
+ports = "8000-8099"
+affinity = "network"
+weights = [50, 100]
 [[service]]
 listen = "[2001:db8::10]:53/udp"
 scheduler = "mh"
@@ -40,7 +49,9 @@ fn piece() -> impl Strategy<Value = String> {
         Just("[[service.server]]\n".to_owned()),
         Just("service = [1, {}]\n".to_owned()),
         Just("[service]\nserver = 1\n".to_owned()),
-        ("(listen|address|weight|persistence|tunnel|scheduler|scheduler_flags|forwarding|interfaces|fwmark|timeouts|ftp_ports|control|ring_size|frames|gone_server|no_destination|mss_clamp)",
+        Just("mode = \"nlb\"\n[nlb]\n".to_owned()),
+        Just("[[nlb.rule]]\n".to_owned()),
+        ("(listen|address|weight|persistence|tunnel|scheduler|scheduler_flags|forwarding|interfaces|fwmark|timeouts|ftp_ports|control|ring_size|frames|gone_server|no_destination|mss_clamp|mode|nlb|rule|hosts|ports|key)",
          "(\"[0-9a-f:./\\[\\]a-z]{0,20}\"|-?[0-9]{1,22}|true|\\[\\]|\\[\"x\", 1\\]|\\{\\}|\\{ type = \"gue\" \\}|1\\.5|1979-05-27|0x[0-9a-f]{1,40}|nan)")
             .prop_map(|(key, value)| format!("{key} = {value}\n")),
         any::<String>(),

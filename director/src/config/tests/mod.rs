@@ -2,6 +2,7 @@
 //! whatever makes the parser panic.
 
 mod arbitrary;
+mod nlb;
 mod right;
 mod wrong;
 

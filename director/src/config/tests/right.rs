@@ -49,6 +49,7 @@ fn a_file_with_interfaces_only_has_the_documented_defaults() {
             settings: BTreeMap::new(),
             max_connections: 1_048_576,
             marks: Vec::new(),
+            nlb: crate::config::nlb::Nlb::default(),
             services: Vec::new(),
         }
     );
@@ -104,7 +105,7 @@ fn marks_and_the_services_that_are_named_by_them() {
 fn every_setting_reaches_the_configuration() {
     let config = right(
         r#"
-        mode = "nlb"
+        mode = "dispatcher"
         interfaces = ["eth0", "bond0.17"]
         io = "zero-copy"
         workers = 3
@@ -119,7 +120,7 @@ fn every_setting_reaches_the_configuration() {
         ftp_ports = [21, 2121]
         "#,
     );
-    assert_eq!(config.mode, Mode::Nlb);
+    assert_eq!(config.mode, Mode::Dispatcher);
     assert_eq!(config.interfaces, ["eth0", "bond0.17"]);
     assert_eq!(config.io, Io::ZeroCopy);
     assert_eq!((config.workers, config.cpus), (Some(3), vec![4, 0, 1023, 7]));
@@ -239,9 +240,11 @@ fn servers_take_port_and_forwarding_from_their_service_unless_they_have_their_ow
 
 #[test]
 fn every_key_stands_in_the_documentation() {
-    use crate::config::{mark, server, service, settings};
+    use crate::config::{mark, nlb, server, service, settings};
     let keys = [
         mark::KEYS,
+        nlb::KEYS,
+        nlb::RULE_KEYS,
         settings::KEYS,
         settings::TIMEOUTS,
         service::KEYS,
