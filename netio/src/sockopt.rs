@@ -22,6 +22,8 @@ unsafe impl Plain for libc::xdp_mmap_offsets {}
 unsafe impl Plain for libc::xdp_statistics {}
 // SAFETY: as above: two u32.
 unsafe impl Plain for libc::tpacket_stats {}
+// SAFETY: as above: an i32, two u16 and eight u8.
+unsafe impl Plain for libc::packet_mreq {}
 
 /// Sets option `name` of `level`.
 ///

@@ -7,23 +7,23 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-const BROADCAST: [u8; 6] = [0xff; 6];
+pub(super) const BROADCAST: [u8; 6] = [0xff; 6];
 /// Where ff02::1, all nodes, goes on Ethernet (RFC 2464 §7).
-const ALL_NODES_MAC: [u8; 6] = [0x33, 0x33, 0, 0, 0, 1];
-const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+pub(super) const ALL_NODES_MAC: [u8; 6] = [0x33, 0x33, 0, 0, 0, 1];
+pub(super) const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
-const ETHERTYPE_ARP: u16 = 0x0806;
-const ETHERTYPE_IPV6: u16 = 0x86dd;
+pub(super) const ETHERTYPE_ARP: u16 = 0x0806;
+pub(super) const ETHERTYPE_IPV6: u16 = 0x86dd;
 const ETHERTYPE_VLAN: u16 = 0x8100;
 
-const ICMPV6: u8 = 58;
+pub(super) const ICMPV6: u8 = 58;
 const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
 /// The O flag: replace what you know (RFC 4861 §4.4).
-const OVERRIDE: u8 = 0x20;
+pub(super) const OVERRIDE: u8 = 0x20;
 const TARGET_LINK_LAYER_ADDRESS: u8 = 2;
 
 /// Ethernet frames carry at least this much after their header; cards pad, AF_XDP on veth does not.
-const LEAST_PAYLOAD: usize = 46;
+pub(super) const LEAST_PAYLOAD: usize = 46;
 
 /// The frame that announces `vip` at `mac`: for IPv4 a gratuitous ARP request (RFC 5227 §3: sender
 /// and target are both the VIP, which every host takes), for IPv6 an unsolicited neighbour
@@ -35,7 +35,9 @@ const LEAST_PAYLOAD: usize = 46;
 pub fn announcement(mac: [u8; 6], vip: IpAddr, vlan: Option<u16>) -> Vec<u8> {
     let (to, ethertype, payload) = match vip {
         IpAddr::V4(v4) => (BROADCAST, ETHERTYPE_ARP, arp(mac, v4)),
-        IpAddr::V6(v6) => (ALL_NODES_MAC, ETHERTYPE_IPV6, advertisement(mac, v6)),
+        IpAddr::V6(v6) => {
+            (ALL_NODES_MAC, ETHERTYPE_IPV6, advertisement(mac, v6, ALL_NODES, OVERRIDE))
+        }
     };
     let mut frame = Vec::with_capacity(18 + payload.len().max(LEAST_PAYLOAD));
     frame.extend_from_slice(&to);
@@ -61,13 +63,14 @@ fn arp(mac: [u8; 6], vip: Ipv4Addr) -> Vec<u8> {
     arp
 }
 
-fn advertisement(mac: [u8; 6], vip: Ipv6Addr) -> Vec<u8> {
+/// A neighbour advertisement of `vip` to `to`, with its IPv6 header.
+pub(super) fn advertisement(mac: [u8; 6], vip: Ipv6Addr, to: Ipv6Addr, flags: u8) -> Vec<u8> {
     let mut icmp = Vec::with_capacity(32);
-    icmp.extend_from_slice(&[NEIGHBOUR_ADVERTISEMENT, 0, 0, 0, OVERRIDE, 0, 0, 0]);
+    icmp.extend_from_slice(&[NEIGHBOUR_ADVERTISEMENT, 0, 0, 0, flags, 0, 0, 0]);
     icmp.extend_from_slice(&vip.octets());
     icmp.extend_from_slice(&[TARGET_LINK_LAYER_ADDRESS, 1]);
     icmp.extend_from_slice(&mac);
-    let sum = checksum(vip, ALL_NODES, &icmp);
+    let sum = checksum(vip, to, &icmp);
     icmp[2..4].copy_from_slice(&sum.to_be_bytes());
 
     let mut packet = Vec::with_capacity(40 + icmp.len());
@@ -76,13 +79,13 @@ fn advertisement(mac: [u8; 6], vip: Ipv6Addr) -> Vec<u8> {
     // Hop limit 255 proves that no router forwarded it; anything else is ignored.
     packet.extend_from_slice(&[ICMPV6, 255]);
     packet.extend_from_slice(&vip.octets());
-    packet.extend_from_slice(&ALL_NODES.octets());
+    packet.extend_from_slice(&to.octets());
     packet.extend_from_slice(&icmp);
     packet
 }
 
 /// ICMPv6 checksum over pseudo-header and message (RFC 4443 §2.3), for this file's even lengths.
-fn checksum(source: Ipv6Addr, destination: Ipv6Addr, message: &[u8]) -> u16 {
+pub(super) fn checksum(source: Ipv6Addr, destination: Ipv6Addr, message: &[u8]) -> u16 {
     let pseudo = [message.len() as u16, u16::from(ICMPV6)];
     let words = message.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
     let sum: u32 = source

@@ -11,6 +11,7 @@
 
 mod addresses;
 mod announce;
+mod answer;
 mod change;
 mod dump;
 mod error;
@@ -29,6 +30,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 pub use announce::announcement;
+pub use answer::{answer, cluster_announcement};
 pub use change::{
     Address, Change, Effect, Freshness, Hop, Interface, KernelRoute, Neighbour, RouteKind,
 };

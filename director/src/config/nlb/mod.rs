@@ -181,7 +181,7 @@ pub(super) fn read(
     if let Some(table) = &table {
         read_own(table, &mut nlb, report);
     }
-    nlb.primary = nlb.primary.or_else(|| services.iter().find_map(|declared| declared.vip()));
+    nlb.primary = nlb.primary.or_else(|| services.iter().find_map(DeclaredService::vip));
     // Hosts and rules follow from services, so they are only looked at when those are right: what
     // is missing there would look like an error here.
     let declared = table.as_ref().and_then(|table| table.get("rule"));

@@ -1,0 +1,217 @@
+//! Frames of one ethertype: an AF_PACKET socket for protocols that are spoken now and then, not for
+//! traffic. Heartbeats, ARP, neighbour discovery.
+//!
+//! Knows frames; what is in them is the caller's business. Does not block.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use crate::interface::{self, InterfaceError};
+use crate::sockopt;
+
+/// Why there is no socket.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EthernetError {
+    /// The interface cannot be asked.
+    #[error(transparent)]
+    Interface(#[from] InterfaceError),
+    /// The kernel refused.
+    #[error(
+        "opening a socket for ethertype {ethertype:#06x} on {interface}: {source}; CAP_NET_RAW is needed"
+    )]
+    Open {
+        /// The interface.
+        interface: String,
+        /// The ethertype.
+        ethertype: u16,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+/// Which frames of an ethertype are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// All of them.
+    All,
+    /// IPv6 packets with this ICMPv6 type right behind their IPv6 header. The kernel leaves the
+    /// others out, so that a host's IPv6 traffic does not pass through the socket.
+    Icmpv6(u8),
+}
+
+/// See the module.
+///
+/// ```no_run
+/// let socket = netio::EthernetSocket::open("eth0", 0x0806, netio::Wanted::All)?;
+/// let mut buffer = [0; 1514];
+/// while let Some(frame) = socket.receive(&mut buffer)? {
+///     println!("{} bytes", frame.len());
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct EthernetSocket {
+    fd: OwnedFd,
+    index: u32,
+}
+
+impl EthernetSocket {
+    /// Receives the frames of `ethertype` that come in on `interface` from now on.
+    ///
+    /// # Errors
+    /// When there is no such interface, or `CAP_NET_RAW` is missing.
+    pub fn open(
+        interface: &str,
+        ethertype: u16,
+        wanted: Wanted,
+    ) -> Result<EthernetSocket, EthernetError> {
+        let index = interface::index(interface)?;
+        let failed =
+            |source| EthernetError::Open { interface: interface.to_owned(), ethertype, source };
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        // Protocol 0: nothing comes in before the filter is set and the socket is bound.
+        // SAFETY: the call takes and returns integers only.
+        let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
+        if fd < 0 {
+            return Err(failed(io::Error::last_os_error()));
+        }
+        // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        if let Wanted::Icmpv6(kind) = wanted {
+            filter(fd.as_fd(), kind).map_err(failed)?;
+        }
+        bind(fd.as_fd(), index, ethertype).map_err(failed)?;
+        Ok(EthernetSocket { fd, index })
+    }
+
+    /// Has the card let frames for `mac` in as well, as long as this socket lives.
+    ///
+    /// # Errors
+    /// When the card has no room for it, or the interface is gone.
+    pub fn join(&self, mac: [u8; 6]) -> io::Result<()> {
+        let multicast = mac[0] & 1 == 1;
+        let mut address = [0; 8];
+        address[..6].copy_from_slice(&mac);
+        let membership = libc::packet_mreq {
+            mr_ifindex: self.index as i32,
+            mr_type: if multicast { libc::PACKET_MR_MULTICAST } else { libc::PACKET_MR_UNICAST }
+                as u16,
+            mr_alen: 6,
+            mr_address: address,
+        };
+        sockopt::set(self.fd.as_fd(), libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, membership)
+    }
+
+    /// The next frame that has come in, from its Ethernet header on, cut at the end of `buffer`;
+    /// `None` when there is none. What this machine sends itself is left out.
+    ///
+    /// # Errors
+    /// When the interface is down or gone.
+    pub fn receive<'a>(&self, buffer: &'a mut [u8]) -> io::Result<Option<&'a mut [u8]>> {
+        loop {
+            // SAFETY: a C struct of integers; zero is a value of each.
+            let mut from: libc::sockaddr_ll = unsafe { mem::zeroed() };
+            let mut length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+            // SAFETY: both buffers are alive and as long as the call is told.
+            let received = unsafe {
+                libc::recvfrom(
+                    self.fd.as_raw_fd(),
+                    buffer.as_mut_ptr().cast(),
+                    buffer.len(),
+                    0,
+                    (&raw mut from).cast(),
+                    &raw mut length,
+                )
+            };
+            if received < 0 {
+                let error = io::Error::last_os_error();
+                match error.kind() {
+                    io::ErrorKind::WouldBlock => return Ok(None),
+                    io::ErrorKind::Interrupted => continue,
+                    _ => return Err(error),
+                }
+            }
+            if from.sll_pkttype != libc::PACKET_OUTGOING {
+                return Ok(Some(&mut buffer[..received as usize]));
+            }
+        }
+    }
+
+    /// Sends a frame, Ethernet header and all.
+    ///
+    /// # Errors
+    /// `WouldBlock` when the interface takes no more at the moment; another when it is down or gone.
+    pub fn send(&self, frame: &[u8]) -> io::Result<()> {
+        // SAFETY: the buffer is alive and as long as the call is told.
+        let sent =
+            unsafe { libc::send(self.fd.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
+
+impl AsFd for EthernetSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl AsRawFd for EthernetSocket {
+    fn as_raw_fd(&self) -> i32 {
+        self.fd.as_raw_fd()
+    }
+}
+
+fn bind(fd: BorrowedFd<'_>, index: u32, ethertype: u16) -> io::Result<()> {
+    // SAFETY: a C struct of integers; zero is a value of each.
+    let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = ethertype.to_be();
+    address.sll_ifindex = index as i32;
+    let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: pointer and length are of `address`, which the kernel only reads during the call.
+    let answer = unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length) };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Classic BPF: an IPv6 packet whose next header is ICMPv6 and whose ICMPv6 type is `kind`.
+fn filter(fd: BorrowedFd<'_>, kind: u8) -> io::Result<()> {
+    const LOAD_BYTE: u16 = 0x30;
+    const JUMP_IF_EQUAL: u16 = 0x15;
+    const RETURN: u16 = 0x06;
+    const ICMPV6: u32 = 58;
+    let step = |code, k, jt, jf| libc::sock_filter { code, jt, jf, k };
+    let mut program = [
+        step(LOAD_BYTE, 14 + 6, 0, 0),
+        step(JUMP_IF_EQUAL, ICMPV6, 0, 3),
+        step(LOAD_BYTE, 14 + 40, 0, 0),
+        step(JUMP_IF_EQUAL, u32::from(kind), 0, 1),
+        step(RETURN, u32::MAX, 0, 0),
+        step(RETURN, 0, 0, 0),
+    ];
+    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    let length = size_of::<libc::sock_fprog>() as libc::socklen_t;
+    // SAFETY: the program is alive during the call, and the kernel only reads it.
+    let answer = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            (&raw const program).cast(),
+            length,
+        )
+    };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_interface_is_named_in_the_error() {
+        let error = EthernetSocket::open("no-such-iface", 0x0806, Wanted::All).unwrap_err();
+        assert!(error.to_string().contains("no-such-iface"), "{error}");
+    }
+}
