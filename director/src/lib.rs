@@ -9,6 +9,7 @@ pub mod config;
 pub mod control;
 pub mod dispatch;
 pub mod fwmark;
+mod node;
 pub mod network;
 pub mod process;
 pub mod steer;

@@ -173,24 +173,39 @@ pub fn queues(name: &str) -> Result<Queues, InterfaceError> {
 /// # Errors
 /// When there is no such interface.
 pub fn bus(name: &str) -> Result<Option<String>, InterfaceError> {
-    /// `struct ethtool_drvinfo`.
-    #[repr(C)]
-    struct Driver {
-        cmd: u32,
-        before: [[u8; 32]; 3],
-        bus: [u8; 32],
-        behind: [u8; 64],
-    }
-    let mut driver =
-        Driver { cmd: ETHTOOL_GDRVINFO, before: [[0; 32]; 3], bus: [0; 32], behind: [0; 64] };
+    Ok(driver_info(name)?.and_then(|info| text(&info.bus)))
+}
+
+/// The name of the interface's driver ("virtio_net", "veth"); `None` when there is none to ask.
+///
+/// # Errors
+/// When there is no such interface.
+pub fn driver(name: &str) -> Result<Option<String>, InterfaceError> {
+    Ok(driver_info(name)?.and_then(|info| text(&info.driver)))
+}
+
+/// `struct ethtool_drvinfo`.
+#[repr(C)]
+struct DriverInfo {
+    cmd: u32,
+    driver: [u8; 32],
+    versions: [[u8; 32]; 2],
+    bus: [u8; 32],
+    behind: [u8; 64],
+}
+
+fn driver_info(name: &str) -> Result<Option<DriverInfo>, InterfaceError> {
+    let mut info = DriverInfo {
+        cmd: ETHTOOL_GDRVINFO,
+        driver: [0; 32],
+        versions: [[0; 32]; 2],
+        bus: [0; 32],
+        behind: [0; 64],
+    };
     let mut request = request(name)?;
-    request.ifr_ifru.ifru_data = (&raw mut driver).cast();
+    request.ifr_ifru.ifru_data = (&raw mut info).cast();
     match ask(name, "driver", libc::SIOCETHTOOL, request) {
-        Ok(_) => {
-            let bus = driver.bus.split(|&byte| byte == 0).next().unwrap_or_default();
-            let bus = String::from_utf8_lossy(bus).into_owned();
-            Ok((!bus.is_empty()).then_some(bus))
-        }
+        Ok(_) => Ok(Some(info)),
         Err(InterfaceError::System { source, .. })
             if source.raw_os_error() == Some(libc::EOPNOTSUPP) =>
         {
@@ -198,6 +213,12 @@ pub fn bus(name: &str) -> Result<Option<String>, InterfaceError> {
         }
         Err(error) => Err(error),
     }
+}
+
+/// A name that ends at the first zero; `None` of an empty one.
+fn text(bytes: &[u8]) -> Option<String> {
+    let name = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+    (!name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned())
 }
 
 /// Counts the queues in sysfs, if what sysfs shows under that name has our interface's index.

@@ -7,7 +7,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use anyhow::{Result, bail};
 
 /// Takes the lock of each interface; they are held as long as the value lives.
-pub(super) fn interfaces(names: &[String]) -> Result<Vec<UnixListener>> {
+pub(crate) fn interfaces(names: &[String]) -> Result<Vec<UnixListener>> {
     names.iter().map(|name| interface(name)).collect()
 }
 

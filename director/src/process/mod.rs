@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use arc_swap::ArcSwap;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::interval;
@@ -25,8 +25,10 @@ use crate::control;
 use crate::dispatch::Shared;
 use crate::dispatch::traffic::ESTIMATE_INTERVAL;
 use crate::network::{Follower, Network};
+use crate::node;
 use crate::table::Table;
 use addresses::Addresses;
+pub(crate) use lock::interfaces;
 use neighbours::Neighbours;
 use operations::Director;
 use ports::Opened;
@@ -45,7 +47,7 @@ pub async fn run(path: PathBuf) -> Result<()> {
     let signals = Signals::new()?;
     let config = config::load(&path)?;
     if config.mode == Mode::Nlb {
-        bail!("{}: mode = \"nlb\" is not built yet; mode = \"dispatcher\" is", path.display());
+        return node::run(path, config, signals).await;
     }
     let epoch = Instant::now();
     let (listener, socket) = control::socket::bind(&config.control)?;
@@ -114,10 +116,10 @@ pub async fn run(path: PathBuf) -> Result<()> {
 }
 
 /// What an operator or a service manager asks for.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    hangup: Signal,
+pub(crate) struct Signals {
+    pub(crate) terminate: Signal,
+    pub(crate) interrupt: Signal,
+    pub(crate) hangup: Signal,
 }
 
 impl Signals {

@@ -9,7 +9,8 @@ use std::net::IpAddr;
 use super::super::fields::{Field, Fields};
 use super::super::problem::Report;
 use super::super::{DeclaredService, Mode};
-use super::{MOST_HOSTS, address};
+use super::address;
+use ::nlb::host::MAX_HOSTS;
 
 const EXAMPLE: &str = "hosts = [\"10.0.0.11\", [\"10.0.0.12\", \"2001:db8::12\"]]";
 
@@ -24,7 +25,7 @@ pub(super) fn read(
         return declared(&field, report);
     }
     let hosts = of_services(services);
-    if mode == Mode::Nlb && hosts.len() > MOST_HOSTS {
+    if mode == Mode::Nlb && hosts.len() > MAX_HOSTS {
         let (what, remedy) = too_many(hosts.len());
         match table {
             Some(table) => table.wrong(what, remedy, report),
@@ -36,7 +37,7 @@ pub(super) fn read(
 
 fn too_many(hosts: usize) -> (String, String) {
     let what = format!("{hosts} hosts are more than a cluster has ids for");
-    (what, format!("name at most {MOST_HOSTS}; make two clusters of them"))
+    (what, format!("name at most {MAX_HOSTS}; make two clusters of them"))
 }
 
 /// `hosts = [...]`.
@@ -44,7 +45,7 @@ fn declared(field: &Field<'_>, report: &mut Report<'_>) -> Vec<Vec<IpAddr>> {
     let mut seen: HashMap<IpAddr, usize> = HashMap::new();
     let mut hosts = Vec::new();
     let items = field.items(EXAMPLE, report).unwrap_or_default();
-    if items.len() > MOST_HOSTS {
+    if items.len() > MAX_HOSTS {
         let (what, remedy) = too_many(items.len());
         field.wrong(what, remedy, report);
     }

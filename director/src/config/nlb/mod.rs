@@ -14,9 +14,11 @@ use std::time::Duration;
 use super::fields::{Field, Fields};
 use super::problem::Report;
 use super::{DeclaredService, Mode};
+pub use ::nlb::delivery::Delivery;
+use ::nlb::key::MIN_KEY;
 #[cfg(test)]
 pub(super) use rules::KEYS as RULE_KEYS;
-pub use rules::{Affinity, Filtering, PortRule, RuleProtocol, Share};
+pub use rules::PortRule;
 
 /// Keys of `[nlb]`.
 pub(super) const KEYS: &[&str] = &[
@@ -38,16 +40,10 @@ pub(super) const KEYS: &[&str] = &[
     "rule",
 ];
 
-/// Most hosts of a cluster, and the highest host id.
-pub const MOST_HOSTS: usize = 32;
-
-/// Shortest key, bytes.
-pub const SHORTEST_KEY: usize = 16;
-
 /// The secret that all hosts of a cluster share.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Key {
-    /// `key = "..."`, at least [`SHORTEST_KEY`] bytes.
+    /// `key = "..."`, at least [`MIN_KEY`] bytes.
     Text(String),
     /// `key_file = "..."`, to be read when the node starts.
     File(PathBuf),
@@ -60,18 +56,6 @@ impl std::fmt::Debug for Key {
             Key::File(path) => f.debug_tuple("File").field(path).finish(),
         }
     }
-}
-
-/// How the segment brings every frame to every host.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Delivery {
-    /// Destination 02-BF-a-b-c-d, which no switch ever learns.
-    #[default]
-    Unicast,
-    /// Destination 03-BF-a-b-c-d.
-    Multicast,
-    /// Destination 01-00-5E-7F-c-d, whose group the hosts join.
-    Igmp,
 }
 
 /// What a host does that hears no other.
@@ -192,7 +176,7 @@ pub(super) fn read(
         need(root, table.as_ref(), &nlb, report);
         let from_services = rules::of_services(root, services, &nlb.hosts, report);
         nlb.rules.splice(0..0, from_services);
-        rules::refuse_overlaps(&nlb.rules, report);
+        rules::check(&nlb.rules, report);
     }
     nlb
 }
@@ -257,10 +241,12 @@ fn key(table: &Fields<'_>, report: &mut Report<'_>) -> Option<Key> {
     }
     let field = text?;
     let text = field.text("key = \"...\", 16 characters or more that nobody can guess", report)?;
-    if text.len() < SHORTEST_KEY {
+    if text.len() < MIN_KEY {
         field.wrong(
             format!("a key of {} bytes is too short", text.len()),
-            format!("give at least {SHORTEST_KEY}, the same on every host: `openssl rand -hex 32` makes one"),
+            format!(
+                "give at least {MIN_KEY}, the same on every host: `openssl rand -hex 32` makes one"
+            ),
             report,
         );
         return None;

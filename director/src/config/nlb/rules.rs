@@ -11,6 +11,9 @@
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
+use ::nlb::host::HostId;
+use ::nlb::rules::{Affinity, MAX_WEIGHT, Mode, Protocol as RuleProtocol, Rule, Rules, Scope};
+
 use super::super::DeclaredService;
 use super::super::fields::{Field, Fields};
 use super::super::problem::Report;
@@ -19,75 +22,39 @@ use crate::control::api::{Protocol, ServiceKey, ServiceSpec};
 
 /// Keys of a rule.
 pub(in super::super) const KEYS: &[&str] =
-    &["vip", "protocol", "ports", "filter", "affinity", "prefix", "weights", "priorities"];
+    &["vip", "protocol", "ports", "filter", "affinity", "weights", "priorities"];
 
-/// Largest share of a host, as in the original.
-const LARGEST_WEIGHT: i64 = 100;
+/// The scheduler that gives everything to one server, as long as it can.
+const SINGLE: &str = "fo";
 
-/// Which packets of a port a rule is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RuleProtocol {
-    /// TCP.
-    Tcp,
-    /// UDP.
-    Udp,
-    /// Both.
-    Both,
-}
-
-/// Which packets go to the same host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Affinity {
-    /// Those of one connection.
-    None,
-    /// Those of clients whose addresses agree in so many leading bits.
-    Prefix {
-        /// 1 to 32.
-        ipv4: u8,
-        /// 1 to 128.
-        ipv6: u8,
-    },
-}
-
-/// What a rule does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Filtering {
-    /// All hosts share, by weight.
-    Multiple(Affinity),
-    /// One host takes all: the one that lives and comes first.
-    Single,
-    /// Nobody takes any.
-    Disabled,
-}
-
-/// What a host has of a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
-    /// 0 to 100; 0 = no part. Of a [`Filtering::Single`] rule 1 or 0.
-    pub weight: u32,
-    /// Of a [`Filtering::Single`] rule: the lowest of those that live takes all.
-    pub priority: u32,
-}
-
-/// A port rule.
+/// A port rule and where it stands in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortRule {
-    /// Where it stands in the file, for error texts.
+    /// The line of its service or of its own table.
     pub line: usize,
-    /// `None` is every VIP that has no rule of its own for the port.
-    pub vip: Option<IpAddr>,
-    /// See there.
-    pub protocol: RuleProtocol,
-    /// Ports.
-    pub ports: RangeInclusive<u16>,
-    /// See there.
-    pub filtering: Filtering,
-    /// By host, in the order of their ids.
-    pub shares: Vec<Share>,
+    /// The rule.
+    pub rule: Rule,
 }
 
 const PROTOCOLS: &[(&str, RuleProtocol)] =
     &[("tcp", RuleProtocol::Tcp), ("udp", RuleProtocol::Udp), ("both", RuleProtocol::Both)];
+
+/// The three words of `filter`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Filter {
+    Multiple,
+    Single,
+    Disabled,
+}
+
+const FILTERS: &[(&str, Filter)] =
+    &[("multiple", Filter::Multiple), ("single", Filter::Single), ("disabled", Filter::Disabled)];
+
+const AFFINITIES: &[(&str, Affinity)] =
+    &[("none", Affinity::None), ("single", Affinity::SINGLE), ("network", Affinity::NETWORK)];
+
+/// The weight of hosts where a rule does not say: as in the original.
+const DEFAULT_WEIGHT: u8 = 50;
 
 const PORTS: &str = "ports = 80, or ports = \"8000-8099\"";
 
@@ -115,29 +82,25 @@ fn one(
     hosts: &[Vec<IpAddr>],
     report: &mut Report<'_>,
 ) -> Option<PortRule> {
-    let vip = match fields.get("vip") {
-        Some(field) => Some(address(&field, report)?),
-        None => None,
+    let scope = match fields.get("vip") {
+        Some(field) => address(&field, report).map(Scope::Vip),
+        None => Some(Scope::All),
     };
     let protocol = match fields.get("protocol") {
-        Some(field) => field.word(PROTOCOLS, report)?,
-        None => RuleProtocol::Both,
+        Some(field) => field.word(PROTOCOLS, report),
+        None => Some(RuleProtocol::Both),
     };
-    let Some(ports) = fields.get("ports") else {
-        fields.missing("ports", format!("add {PORTS}"), report);
-        return None;
+    let ports = match fields.get("ports") {
+        Some(ports) => range(&ports, report),
+        None => {
+            fields.missing("ports", format!("add {PORTS}"), report);
+            None
+        }
     };
-    let ports = range(&ports, report)?;
-    let filtering = filtering(fields, report)?;
-    let weights = numbers(fields, "weights", 0..=LARGEST_WEIGHT, hosts, report)?;
-    let priorities = numbers(fields, "priorities", 1..=32, hosts, report)?;
-    let shares = (0..hosts.len())
-        .map(|host| Share {
-            weight: weights.as_ref().map_or(50, |weights| weights[host]),
-            priority: priorities.as_ref().map_or(host as u32 + 1, |them| them[host]),
-        })
-        .collect();
-    Some(PortRule { line, vip, protocol, ports, filtering, shares })
+    let mode = mode(fields, hosts, report);
+    let (first_port, last_port) = ports?.into_inner();
+    let rule = Rule { scope: scope?, protocol: protocol?, first_port, last_port, mode: mode? };
+    Some(PortRule { line, rule })
 }
 
 fn range(field: &Field<'_>, report: &mut Report<'_>) -> Option<RangeInclusive<u16>> {
@@ -151,50 +114,58 @@ fn range(field: &Field<'_>, report: &mut Report<'_>) -> Option<RangeInclusive<u1
     match (from.trim().parse::<u16>(), to.trim().parse::<u16>()) {
         (Ok(from), Ok(to)) if from <= to => Some(from..=to),
         _ => {
-            field.wrong(
-                format!("{text:?} is not a range of ports"),
-                format!("write {PORTS}"),
-                report,
-            );
+            let what = format!("{text:?} is not a range of ports");
+            field.wrong(what, format!("write {PORTS}"), report);
             None
         }
     }
 }
 
-fn filtering(fields: &Fields<'_>, report: &mut Report<'_>) -> Option<Filtering> {
-    const FILTERS: &[(&str, u8)] = &[("multiple", 0), ("single", 1), ("disabled", 2)];
+/// Who takes what the rule covers. A key that goes with another `filter` is a mistake.
+fn mode(fields: &Fields<'_>, hosts: &[Vec<IpAddr>], report: &mut Report<'_>) -> Option<Mode> {
     let filter = match fields.get("filter") {
         Some(field) => field.word(FILTERS, report)?,
-        None => 0,
+        None => Filter::Multiple,
     };
-    let affinity = fields.get("affinity");
-    if let Some(affinity) = affinity.as_ref().filter(|_| filter != 0) {
-        let remedy = "remove affinity, or set filter = \"multiple\"";
-        affinity.wrong("only clients of a shared port are told apart", remedy, report);
+    for (key, wanted, word) in [
+        ("affinity", Filter::Multiple, "multiple"),
+        ("weights", Filter::Multiple, "multiple"),
+        ("priorities", Filter::Single, "single"),
+    ] {
+        if filter != wanted
+            && let Some(field) = fields.get(key)
+        {
+            let what = format!("goes with filter = {word:?} only");
+            field.wrong(what, format!("remove it, or set filter = {word:?}"), report);
+        }
     }
     match filter {
-        1 => return Some(Filtering::Single),
-        2 => return Some(Filtering::Disabled),
-        _ => {}
+        Filter::Multiple => {
+            let affinity = match fields.get("affinity") {
+                Some(field) => field.word(AFFINITIES, report),
+                None => Some(Affinity::SINGLE),
+            };
+            let weights = numbers(fields, "weights", 0..=MAX_WEIGHT, hosts, report)?;
+            let weights = weights.unwrap_or_else(|| vec![DEFAULT_WEIGHT; hosts.len()]);
+            Some(Mode::Multiple { affinity: affinity?, weights: members(&weights) })
+        }
+        Filter::Single => {
+            let priorities = numbers(fields, "priorities", 1..=32, hosts, report)?;
+            let priorities = priorities.unwrap_or_else(|| (1..).take(hosts.len()).collect());
+            Some(Mode::Single { priorities: members(&priorities) })
+        }
+        Filter::Disabled => Some(Mode::Disabled),
     }
-    const SINGLE: Affinity = Affinity::Prefix { ipv4: 32, ipv6: 128 };
-    const NETWORK: Affinity = Affinity::Prefix { ipv4: 24, ipv6: 64 };
-    let words = &[("none", Affinity::None), ("single", SINGLE), ("network", NETWORK)];
-    let affinity = match affinity {
-        Some(field) => field.word(words, report)?,
-        None => SINGLE,
-    };
-    Some(Filtering::Multiple(affinity))
 }
 
 /// A number for each host, or `Some(None)` without the key.
 fn numbers(
     fields: &Fields<'_>,
     key: &str,
-    range: RangeInclusive<i64>,
+    range: RangeInclusive<u8>,
     hosts: &[Vec<IpAddr>],
     report: &mut Report<'_>,
-) -> Option<Option<Vec<u32>>> {
+) -> Option<Option<Vec<u8>>> {
     let Some(field) = fields.get(key) else { return Some(None) };
     let items = field.items(&format!("{key} = [50, 50], a number for each host"), report)?;
     if items.len() != hosts.len() {
@@ -202,9 +173,15 @@ fn numbers(
         field.wrong(what, "write one for each host, in the order of their ids", report);
         return None;
     }
+    let range = i64::from(*range.start())..=i64::from(*range.end());
     let numbers: Vec<Option<i64>> =
         items.iter().map(|item| item.integer(range.clone(), "", report)).collect();
-    numbers.into_iter().map(|number| u32::try_from(number?).ok()).collect::<Option<_>>().map(Some)
+    numbers.into_iter().map(|number| u8::try_from(number?).ok()).collect::<Option<_>>().map(Some)
+}
+
+/// The numbers of the hosts from 1 on.
+fn members(numbers: &[u8]) -> Vec<(HostId, u8)> {
+    HostId::all().zip(numbers.iter().copied()).collect()
 }
 
 /// The rules that follow from the services, which are all right. Tells what cannot be filtered.
@@ -222,17 +199,21 @@ pub(super) fn of_services(
             continue;
         };
         let shares = shares(item, declared, hosts, report);
-        let filtering = match declared.service.scheduler.as_str() {
-            "fo" => Filtering::Single,
-            _ => Filtering::Multiple(affinity(&declared.service)),
+        let mode = match declared.service.scheduler.as_str() {
+            SINGLE => Mode::Single { priorities: rank(shares) },
+            _ => Mode::Multiple {
+                affinity: affinity(&declared.service),
+                weights: shares.iter().map(|&(host, weight)| (host, weight as u8)).collect(),
+            },
         };
         let ranges = match port {
             0 => others(services, vip, declared.service.key),
-            port => vec![port..=port],
+            port => vec![(port, port)],
         };
-        for ports in ranges {
-            let shares = shares.clone();
-            rules.push(PortRule { line, vip: Some(vip), protocol, ports, filtering, shares });
+        for (first_port, last_port) in ranges {
+            let (scope, mode) = (Scope::Vip(vip), mode.clone());
+            let rule = Rule { scope, protocol, first_port, last_port, mode };
+            rules.push(PortRule { line, rule });
         }
     }
     rules
@@ -275,60 +256,62 @@ fn affinity(service: &ServiceSpec) -> Affinity {
     }
 }
 
-/// What each host has of a service. A port that somebody would have to change is told.
+/// The hosts that are servers of the service, and their weights. A port that somebody would have to
+/// change is told.
 fn shares(
     item: &Field<'_>,
     declared: &DeclaredService,
     hosts: &[Vec<IpAddr>],
     report: &mut Report<'_>,
-) -> Vec<Share> {
+) -> Vec<(HostId, i32)> {
     let ServiceKey::Address { address, .. } = declared.service.key else { return Vec::new() };
     let servers = item.key("server").and_then(|field| field.items("", report)).unwrap_or_default();
-    let mut shares = vec![Share { weight: 0, priority: u32::MAX }; hosts.len()];
-    let single = declared.service.scheduler == "fo";
+    let mut shares: Vec<(HostId, i32)> = Vec::new();
     for (server, field) in declared.servers.iter().zip(&servers) {
+        let ip = server.address.ip();
+        let wrong = |key: &str, what: String, remedy: &str, report: &mut Report<'_>| {
+            field.key(key).as_ref().unwrap_or(field).wrong(what, remedy, report);
+        };
         if server.address.port() != address.port() {
             let what = format!(
                 "port {} differs from the service's {}, and in mode nlb nobody changes ports",
                 server.address.port(),
                 address.port()
             );
-            let field = field.key("address");
             let remedy = "have the server listen on the service's port and leave the port out, or set mode = \"dispatcher\"";
-            field.as_ref().unwrap_or(item).wrong(what, remedy, report);
+            wrong("address", what, remedy, report);
         }
-        if i64::from(server.weight) > LARGEST_WEIGHT && !single {
-            let field = field.key("weight");
-            let what = format!("{} is above {LARGEST_WEIGHT}", server.weight);
-            let remedy = "in mode nlb weights are from 0 to 100";
-            field.as_ref().unwrap_or(item).wrong(what, remedy, report);
+        if server.weight > i32::from(MAX_WEIGHT) && declared.service.scheduler != SINGLE {
+            let what = format!("{} is above {MAX_WEIGHT}", server.weight);
+            wrong("weight", what, "in mode nlb weights are from 0 to 100", report);
         }
-        let ip = server.address.ip();
-        let Some(host) = hosts.iter().position(|host| host.contains(&ip)) else {
-            let field = field.key("address");
-            let what = format!("{ip} is not among nlb.hosts");
-            field.as_ref().unwrap_or(item).wrong(what, "add it there", report);
-            continue;
-        };
-        shares[host].weight = server.weight.unsigned_abs();
+        let place = hosts.iter().position(|host| host.contains(&ip));
+        match place.and_then(|place| HostId::all().nth(place)) {
+            Some(host) if shares.iter().any(|&(other, _)| other == host) => {
+                let what = format!("{ip} is host {host}, a server of this service already");
+                wrong("address", what, "name each host once", report);
+            }
+            Some(host) => shares.push((host, server.weight)),
+            None => {
+                wrong("address", format!("{ip} is not among nlb.hosts"), "add it there", report);
+            }
+        }
     }
-    if single {
-        rank(&mut shares);
-    }
+    shares.sort_unstable_by_key(|&(host, _)| host);
     shares
 }
 
-/// Handling priorities: the highest weight first, then the lower id; weight 0 has no part.
-fn rank(shares: &mut [Share]) {
-    let mut order: Vec<usize> = (0..shares.len()).filter(|&host| shares[host].weight > 0).collect();
-    order.sort_by_key(|&host| (std::cmp::Reverse(shares[host].weight), host));
-    for (place, host) in order.into_iter().enumerate() {
-        shares[host] = Share { weight: 1, priority: place as u32 + 1 };
-    }
+/// Handling priorities: the highest weight first, then the lower id. Weight 0 has no part.
+fn rank(mut shares: Vec<(HostId, i32)>) -> Vec<(HostId, u8)> {
+    shares.retain(|&(_, weight)| weight > 0);
+    shares.sort_by_key(|&(host, weight)| (std::cmp::Reverse(weight), host));
+    let mut ranked: Vec<(HostId, u8)> = shares.into_iter().map(|(host, _)| host).zip(1..).collect();
+    ranked.sort_unstable();
+    ranked
 }
 
-/// The ports of `vip` that no other service of the same protocol takes.
-fn others(services: &[DeclaredService], vip: IpAddr, key: ServiceKey) -> Vec<RangeInclusive<u16>> {
+/// The ranges of ports of `vip` that no other service of the same protocol takes.
+fn others(services: &[DeclaredService], vip: IpAddr, key: ServiceKey) -> Vec<(u16, u16)> {
     let ServiceKey::Address { protocol: wanted, .. } = key else { return Vec::new() };
     let mut taken: Vec<u16> = services
         .iter()
@@ -346,34 +329,32 @@ fn others(services: &[DeclaredService], vip: IpAddr, key: ServiceKey) -> Vec<Ran
     let mut next = 1u32;
     for port in taken.into_iter().map(u32::from).chain([65_536]) {
         if next < port {
-            ranges.push(next as u16..=(port - 1) as u16);
+            ranges.push((next as u16, (port - 1) as u16));
         }
         next = port + 1;
     }
     ranges
 }
 
-/// Two rules of the same scope may not cover the same port.
-pub(super) fn refuse_overlaps(rules: &[PortRule], report: &mut Report<'_>) {
-    for (place, rule) in rules.iter().enumerate() {
-        let clash = rules[..place].iter().find(|other| {
-            other.vip == rule.vip
-                && (other.protocol == rule.protocol
-                    || other.protocol == RuleProtocol::Both
-                    || rule.protocol == RuleProtocol::Both)
-                && other.ports.start() <= rule.ports.end()
-                && rule.ports.start() <= other.ports.end()
-        });
-        if let Some(other) = clash {
+/// What is wrong with all of them together.
+pub(super) fn check(rules: &[PortRule], report: &mut Report<'_>) {
+    let refused = Rules::new(rules.iter().map(|rule| rule.rule.clone()).collect()).err();
+    let Some(refused) = refused else { return };
+    match refused.rules()[..] {
+        [first, second] => {
+            let (first, second) = (&rules[first], &rules[second]);
             report.add_line(
-                rule.line,
+                second.line,
                 "nlb.rule",
-                format!("its ports are those of the rule of line {} too", other.line),
-                format!(
-                    "change lines {} and {} so that each port has one rule",
-                    other.line, rule.line
-                ),
+                format!("{} overlaps {} of line {}", second.rule, first.rule, first.line),
+                "give every port of an address to one service or rule",
             );
         }
+        [rule] => {
+            let what = "no host takes part";
+            let remedy = "give the service a server, or a server a weight above 0";
+            report.add_line(rules[rule].line, "nlb.rule", what, remedy);
+        }
+        _ => report.add_line(1, "nlb.rule", refused.to_string(), "join some of them"),
     }
 }

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::parse;
-use crate::config::nlb::{
-    Affinity, Delivery, Filtering, InitialState, Isolated, Key, Nlb, PortRule, RuleProtocol, Share,
-};
+use ::nlb::delivery::Delivery;
+use ::nlb::host::HostId;
+use ::nlb::rules::{Affinity, Mode as Taken, Protocol, Rule, Scope};
+
+use crate::config::nlb::{InitialState, Isolated, Key, Nlb, PortRule};
 use crate::config::{Config, Mode};
 
 fn right(text: &str) -> Config {
@@ -61,25 +63,40 @@ fn one_word_makes_a_dispatchers_file_a_nodes() {
     assert_eq!(node.nlb.hosts, [[ip("10.0.0.11")], [ip("10.0.0.12")]]);
 }
 
+/// Hosts by id with a number each.
+fn members(numbers: &[(u8, u8)]) -> Vec<(HostId, u8)> {
+    numbers.iter().map(|&(id, number)| (HostId::new(id).unwrap(), number)).collect()
+}
+
 #[test]
 fn services_become_port_rules_with_the_weights_of_their_servers() {
     let rules = right(&format!("mode = \"nlb\"\n{SITE}")).nlb.rules;
-    let prefix = |ipv4| Filtering::Multiple(Affinity::Prefix { ipv4, ipv6: 128 });
-    let share = |weight, priority| Share { weight, priority };
-    let none = share(0, u32::MAX);
-    let last = share(1, u32::MAX);
+    let shared = |ipv4, weights| Taken::Multiple {
+        affinity: Affinity::Prefix { ipv4, ipv6: 128 },
+        weights: members(weights),
+    };
     let expected = [
-        (RuleProtocol::Tcp, 80..=80, prefix(24), [share(100, u32::MAX), share(50, u32::MAX)]),
-        (RuleProtocol::Udp, 53..=53, Filtering::Single, [share(1, 2), share(1, 1)]),
-        (RuleProtocol::Tcp, 1..=79, prefix(32), [none, last]),
-        (RuleProtocol::Tcp, 81..=65_535, prefix(32), [none, last]),
+        (Protocol::Tcp, 80, 80, shared(24, &[(1, 100), (2, 50)])),
+        (Protocol::Udp, 53, 53, Taken::Single { priorities: members(&[(1, 2), (2, 1)]) }),
+        (Protocol::Tcp, 1, 79, shared(32, &[(2, 1)])),
+        (Protocol::Tcp, 81, 65_535, shared(32, &[(2, 1)])),
     ];
-    assert_eq!(rules.len(), expected.len());
-    for (rule, (protocol, ports, filtering, shares)) in rules.iter().zip(expected) {
-        assert_eq!(rule.vip, Some(ip("192.0.2.10")));
-        assert_eq!((rule.protocol, &rule.ports, rule.filtering), (protocol, &ports, filtering));
-        assert_eq!(rule.shares, shares, "{ports:?}");
-    }
+    let expected = expected.map(|(protocol, first_port, last_port, mode)| Rule {
+        scope: Scope::Vip(ip("192.0.2.10")),
+        protocol,
+        first_port,
+        last_port,
+        mode,
+    });
+    let rules: Vec<Rule> = rules.into_iter().map(|rule| rule.rule).collect();
+    assert_eq!(rules, expected);
+}
+
+/// A rule of all addresses and both protocols.
+fn everywhere(line: usize, port: u16, mode: Taken) -> PortRule {
+    let (first_port, last_port) = (port, port);
+    let rule = Rule { scope: Scope::All, protocol: Protocol::Both, first_port, last_port, mode };
+    PortRule { line, rule }
 }
 
 #[test]
@@ -118,8 +135,6 @@ fn every_key_of_a_node_reaches_the_configuration() {
         filter = "disabled"
         "#,
     );
-    let share = |weight, priority| Share { weight, priority };
-    let network = Affinity::Prefix { ipv4: 24, ipv6: 64 };
     let expected = Nlb {
         key: Some(Key::File(PathBuf::from("/etc/switchyard/cluster.key"))),
         primary: Some(ip("192.0.2.10")),
@@ -138,28 +153,19 @@ fn every_key_of_a_node_reaches_the_configuration() {
         rules: vec![
             PortRule {
                 line: 19,
-                vip: Some(ip("192.0.2.10")),
-                protocol: RuleProtocol::Udp,
-                ports: 8000..=8099,
-                filtering: Filtering::Multiple(network),
-                shares: vec![share(100, 1), share(0, 2)],
+                rule: Rule {
+                    scope: Scope::Vip(ip("192.0.2.10")),
+                    protocol: Protocol::Udp,
+                    first_port: 8000,
+                    last_port: 8099,
+                    mode: Taken::Multiple {
+                        affinity: Affinity::NETWORK,
+                        weights: members(&[(1, 100), (2, 0)]),
+                    },
+                },
             },
-            PortRule {
-                line: 25,
-                vip: None,
-                protocol: RuleProtocol::Both,
-                ports: 22..=22,
-                filtering: Filtering::Single,
-                shares: vec![share(50, 2), share(50, 1)],
-            },
-            PortRule {
-                line: 29,
-                vip: None,
-                protocol: RuleProtocol::Both,
-                ports: 23..=23,
-                filtering: Filtering::Disabled,
-                shares: vec![share(50, 1), share(50, 2)],
-            },
+            everywhere(25, 22, Taken::Single { priorities: members(&[(1, 2), (2, 1)]) }),
+            everywhere(29, 23, Taken::Disabled),
         ],
     };
     assert_eq!(config.nlb, expected);

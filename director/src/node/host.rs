@@ -1,0 +1,223 @@
+//! The node's mind: membership decides, the filter does.
+//!
+//! Knows the state of both and brings the one to the other. Time is an argument; sockets are the
+//! caller's.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use ::nlb::filter::{Echo, HostState, Policy, SlotState};
+use ::nlb::key::ClusterKey;
+use ::nlb::membership::{Membership, Service, State};
+use ::nlb::rules::Rules;
+use ::nlb::slot::{SLOTS, Slot};
+use ::nlb::tuple::Tuple;
+use anyhow::Result;
+use tracing::{info, warn};
+
+use super::flows::{self, Flows};
+use super::sockets::Held;
+use crate::filter::{Capacity, Filter, Idle, Place};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Host {
+    pub(super) membership: Membership,
+    pub(super) filter: Filter,
+    policy: Policy,
+    key: ClusterKey,
+    /// What the filter was told last.
+    published: Option<(u64, Service)>,
+    idle: Idle,
+}
+
+impl Host {
+    /// A host whose filter serves nothing yet. Flows that it holds already, from a node that ran
+    /// here before, are the kernel's to remember.
+    ///
+    /// # Errors
+    /// When the kernel refuses the filter.
+    pub(super) fn new(
+        membership: Membership,
+        policy: Policy,
+        key: ClusterKey,
+        udp_pin: Duration,
+    ) -> Result<Host> {
+        let filter = Filter::open(&policy, Capacity::default())?;
+        let idle = match udp_pin {
+            Duration::ZERO => Idle::default(),
+            udp => Idle { udp, ..Idle::default() },
+        };
+        Ok(Host { membership, filter, policy, key, published: None, idle })
+    }
+
+    /// Has the filter decide about the frames of an interface.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(super) fn attach(&mut self, place: Place) -> Result<()> {
+        Ok(self.filter.attach(place)?)
+    }
+
+    /// Whether this host answers for the virtual addresses.
+    pub(super) fn answers(&self) -> bool {
+        self.membership.service() == Service::Active
+    }
+
+    /// The port rules in force.
+    pub(super) fn rules(&self) -> &Rules {
+        &self.policy.rules
+    }
+
+    /// What the filter decides by.
+    pub(super) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The cluster's keys.
+    pub(super) fn key(&self) -> &ClusterKey {
+        &self.key
+    }
+
+    /// Addresses of this host alone, and of the others, as they are now.
+    pub(super) fn set_addresses(&mut self, own: Vec<IpAddr>, mut peers: Vec<IpAddr>) {
+        for member in self.membership.others() {
+            peers.extend(member.addresses);
+        }
+        peers.retain(|peer| !own.contains(peer) && !self.policy.vips.contains(peer));
+        peers.sort_unstable();
+        peers.dedup();
+        if (&self.policy.own, &self.policy.peers) != (&own, &peers) {
+            (self.policy.own, self.policy.peers) = (own, peers);
+            self.published = None;
+        }
+    }
+
+    /// Takes what the kernel's socket table and the filter's pins say of the flows held here.
+    ///
+    /// # Errors
+    /// When the kernel refuses to list the pins.
+    pub(super) fn take_flows(&mut self, held: &[Held], now: Duration, clock: Duration) -> Result<()> {
+        let sockets = held.iter().filter_map(|held| flows::tuple(held, &self.policy.vips));
+        let mut tuples: Vec<Tuple> = sockets.collect();
+        let pins = self.filter.pins(clock)?;
+        tuples.extend(pins.into_iter().filter(|pin| !pin.closing).map(|pin| pin.tuple));
+        tuples.sort_unstable();
+        tuples.dedup();
+        let counted = flows::count(tuples, &self.policy.rules, self.key.hash());
+        let slots: Vec<Slot> = self.policy.rules.slots().collect();
+        for slot in slots {
+            let Flows { buckets, count } = &counted[slot.index()];
+            self.membership.flows(slot, buckets, *count, now);
+        }
+        Ok(())
+    }
+
+    /// Tells membership how many connections have been opened, and forgets idle pins. `clock` is
+    /// the time of `CLOCK_MONOTONIC`.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(super) fn keep_house(&mut self, clock: Duration) -> Result<()> {
+        let slots: Vec<Slot> = self.policy.rules.slots().collect();
+        for slot in slots {
+            let opened = self.filter.opened(slot)?;
+            self.membership.opened(slot, opened);
+        }
+        self.filter.expire(clock, &self.idle)?;
+        Ok(())
+    }
+
+    /// Brings the filter to where membership is.
+    ///
+    /// # Errors
+    /// When the kernel refuses; the next call tries again.
+    pub(super) fn follow(&mut self) -> Result<()> {
+        let now = (self.membership.maps_version(), self.membership.service());
+        if self.published == Some(now) {
+            return Ok(());
+        }
+        self.policy.state = match now.1 {
+            Service::Active => HostState::Active,
+            Service::Stopped => HostState::Stopped,
+            Service::Quarantined => HostState::Quarantined,
+        };
+        let mut slots: Box<[SlotState; SLOTS]> =
+            Box::new(std::array::from_fn(|_| SlotState::default()));
+        for (state, map) in slots.iter_mut().zip(self.membership.maps()) {
+            *state = SlotState { serving: map.serving.clone(), tainted: map.tainted.clone() };
+        }
+        self.policy.slots = slots;
+        self.filter.publish(&self.policy)?;
+        self.published = Some(now);
+        Ok(())
+    }
+
+    /// Puts what has happened into the log.
+    pub(super) fn tell(&mut self) {
+        use ::nlb::membership::Event as E;
+        for event in self.membership.take_events() {
+            match event {
+                E::MapsChanged | E::FlowsWanted => {}
+                E::Converging(cause) => match cause.peer() {
+                    Some(host) => info!("converging: {} (host {host})", cause.label()),
+                    None => info!("converging: {}", cause.label()),
+                },
+                E::Converged { epoch, members } => {
+                    let default = self.membership.state() == State::ConvergedDefault;
+                    let role = if default { " as DEFAULT" } else { "" };
+                    info!("converged{role} with hosts {members} (epoch {epoch})");
+                }
+                E::Stopped => info!("left the cluster"),
+                E::DrainStarted => info!("draining: no new connections"),
+                E::DrainInterrupted => info!("the drain was cut short"),
+                E::Suspended => info!("suspended: waiting for resume"),
+                E::Resumed => info!("resumed: stopped, waiting for start"),
+                E::SlotChanged(slot) => info!("the rules of slot {slot} have changed here"),
+                E::Quarantined(misfit) => warn!("this host serves nothing: {misfit}"),
+                E::Fits => info!("this host fits the others again"),
+                E::PeerQuarantined(host, misfit) => warn!("host {host} is left out: {misfit}"),
+                E::DuplicateId(host) => warn!("two machines say that they are host {host}"),
+                E::Overlap(host) => {
+                    warn!("host {host} serves the same clients: two parts of the cluster have met");
+                }
+                E::LeftOut(host) => warn!("host {host} and others went on without this host"),
+                E::OneWay(hosts) if hosts.is_empty() => info!("all hosts hear each other"),
+                E::OneWay(hosts) => {
+                    warn!("heartbeats pass in one direction only between this host and {hosts}");
+                }
+                E::OtherKey => warn!(
+                    "heartbeats with this cluster's address and another key: another cluster has \
+                     the same primary address, or a host another nlb.key"
+                ),
+                E::Link(true) => info!("the link is up"),
+                E::Link(false) => warn!("the link is down: this host serves nothing"),
+                E::Slept => warn!("this host did not run for longer than the others wait"),
+                E::PlanWaits(hosts) => {
+                    info!("the new configuration waits until hosts {hosts} have it too");
+                }
+                E::PlanSwitched => info!("the new configuration is in force"),
+            }
+        }
+    }
+}
+
+/// The policy of a host that serves nothing yet.
+pub(super) fn policy(
+    identity: &super::identity::Identity,
+    cluster_mac: [u8; 6],
+    nlb: &crate::config::nlb::Nlb,
+    vips: Vec<IpAddr>,
+    rules: Rules,
+    key: &ClusterKey,
+) -> Policy {
+    let primary = nlb.primary.unwrap_or(IpAddr::from([0; 4]));
+    let mut policy = Policy::new(identity.mac, cluster_mac, primary, rules, key.hash());
+    policy.vips = vips;
+    policy.own.clone_from(&identity.addresses);
+    policy.peers.clone_from(&identity.peers);
+    policy.echo = if nlb.echo_by_all { Echo::All } else { Echo::One };
+    policy.track = nlb.track;
+    policy.udp_pin = !nlb.udp_pin.is_zero();
+    policy
+}

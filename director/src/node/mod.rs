@@ -1,0 +1,305 @@
+//! A host of a cluster without a dispatcher (`mode = "nlb"`).
+//!
+//! ```text
+//!    heartbeats <--> segment <--> host: membership ---- maps ----> filter (XDP)
+//!    who has VIP? -> segment           ^      ^                      |
+//!    dirctl, curl -> control ----------'      '--- flows: sockets, pins
+//! ```
+//!
+//! The clients' packets never come here: the filter passes this host's share to the kernel's own
+//! stack, where the services listen. What runs here puts the virtual addresses on the host without
+//! telling the neighbours, tells them the cluster's Ethernet address instead, and keeps the filter
+//! where [`nlb::membership`] is.
+//!
+//! `identity` who this host is, `plan` what the file comes to, `segment` the sockets, `sockets` and
+//! `flows` what connections it holds, `host` the mind.
+
+mod flows;
+mod host;
+mod identity;
+mod plan;
+mod segment;
+mod sockets;
+
+use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ::nlb::host::Nonce;
+use ::nlb::key::ClusterKey;
+use ::nlb::membership::{self, Command, Membership, Settings};
+use anyhow::{Context, Result};
+use arc_swap::ArcSwap;
+use netio::bpf::XdpMode;
+use netio::interface;
+use nix::time::{ClockId, clock_gettime};
+use realserver_agent::host::Preparation;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use tracing::{info, warn};
+
+use crate::config::nlb::{InitialState, Isolated, Key, Nlb};
+use crate::config::{self, Config};
+use crate::filter::Place;
+use crate::network::{Follower, Network};
+use crate::process::{Signals, interfaces};
+use host::Host;
+use identity::Identity;
+use segment::Segment;
+use sockets::Held;
+
+/// How often what has no event of its own is looked after.
+const HOUSEKEEPING: Duration = Duration::from_secs(1);
+
+/// How often the virtual addresses are announced after a start, once a second.
+const ANNOUNCEMENTS: u32 = 5;
+
+/// Runs a host with the configuration of the file `path` until SIGTERM or SIGINT.
+///
+/// # Errors
+/// What kept it from starting, or made it end.
+pub(crate) async fn run(path: PathBuf, config: Config, mut signals: Signals) -> Result<()> {
+    let (follower, network) =
+        Follower::start().await.context("cannot follow the kernel's network tables")?;
+    let identity = Identity::find(&network.load(), &config.nlb.hosts)?;
+    let _lock = interfaces(std::slice::from_ref(&identity.interface))?;
+    let key = secret(&config.nlb)?;
+    let vips = plan::vips(&config);
+    let rules = plan::rules(&config)?;
+    let primary = config.nlb.primary.context("nlb.primary is missing")?;
+    let segment = Segment::open(&identity, config.nlb.delivery, primary, &vips)?;
+
+    let settings = settings(&config.nlb, &identity, key.clone(), primary);
+    let wanted = plan::plan(&config, &rules, identity.host, generation(&path));
+    let membership = Membership::new(settings, wanted, clock());
+    let policy =
+        host::policy(&identity, segment.cluster(), &config.nlb, vips.clone(), rules, &key);
+    let mut host = Host::new(membership, policy, key, config.nlb.udp_pin)?;
+    let how = attach(&mut host, &identity)?;
+    info!(
+        "host {} on {} ({how}), cluster {primary} at {}",
+        identity.host,
+        identity.interface,
+        segment::show(segment.cluster())
+    );
+    // Only now: without the filter the stack would answer what is others' business.
+    let mut quiet = Preparation::new()?;
+    let prepared = quiet.add_vips(&vips).await;
+    let host = Arc::new(Mutex::new(host));
+    let mut node = Node {
+        host: host.clone(),
+        segment,
+        identity,
+        network,
+        dump: None,
+        announcements: ANNOUNCEMENTS,
+    };
+    let outcome = match prepared {
+        Ok(()) => node.serve(&follower, &mut signals).await,
+        Err(error) => Err(error),
+    };
+    node.leave();
+    quiet.undo().await;
+    info!("ended");
+    outcome
+}
+
+/// The loop's own things.
+struct Node {
+    host: Arc<Mutex<Host>>,
+    segment: Segment,
+    identity: Identity,
+    network: Arc<ArcSwap<Network>>,
+    /// A look at the kernel's sockets that is under way.
+    dump: Option<JoinHandle<std::io::Result<Vec<Held>>>>,
+    announcements: u32,
+}
+
+impl Node {
+    async fn serve(&mut self, follower: &Follower, signals: &mut Signals) -> Result<()> {
+        let mut publications = follower.publications();
+        let mut housekeeping = interval(HOUSEKEEPING);
+        housekeeping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let next = self.drive()?;
+            let answering = lock(&self.host).answers();
+            let host = self.host.clone();
+            let mut heard = |payload: &[u8]| lock(&host).membership.receive(payload, clock());
+            tokio::select! {
+                _ = signals.terminate.recv() => { info!("SIGTERM: ending"); return Ok(()); }
+                _ = signals.interrupt.recv() => { info!("SIGINT: ending"); return Ok(()); }
+                _ = signals.hangup.recv() => warn!("SIGHUP: not taken in mode nlb yet: restart instead"),
+                turn = self.segment.turn(answering, &mut heard) => {
+                    turn.with_context(|| format!("interface {}", self.identity.interface))?;
+                }
+                counted = counted(&mut self.dump) => {
+                    self.dump = None;
+                    match counted {
+                        Ok(held) => lock(&self.host).take_flows(&held, clock(), clock())?,
+                        Err(error) => warn!("the kernel's sockets cannot be listed: {error}"),
+                    }
+                }
+                _ = housekeeping.tick() => self.keep_house()?,
+                Ok(()) = publications.changed() => self.look_at_network(),
+                () = sleep_until(Instant::now() + next) => lock(&self.host).membership.tick(clock()),
+            }
+        }
+    }
+
+    /// Does what has become due, and says when to come back at the latest.
+    fn drive(&mut self) -> Result<Duration> {
+        let mut host = lock(&self.host);
+        if host.membership.flows_wanted() && self.dump.is_none() {
+            self.dump = Some(tokio::task::spawn_blocking(sockets::held));
+        }
+        host.follow()?;
+        while let Some(heartbeat) = host.membership.take_heartbeat(clock()) {
+            self.segment.beat(&heartbeat);
+        }
+        host.tell();
+        let due = host.membership.next_tick();
+        Ok(due.map_or(HOUSEKEEPING, |due| due.saturating_sub(clock())))
+    }
+
+    fn keep_house(&mut self) -> Result<()> {
+        lock(&self.host).keep_house(clock())?;
+        if self.dump.is_none() {
+            self.dump = Some(tokio::task::spawn_blocking(sockets::held));
+        }
+        if self.announcements > 0 && lock(&self.host).answers() {
+            self.announcements -= 1;
+            self.segment.announce();
+        }
+        self.look_at_network();
+        Ok(())
+    }
+
+    /// Link and addresses may be others.
+    fn look_at_network(&mut self) {
+        let network = self.network.load();
+        let up = network
+            .interface(self.identity.index)
+            .is_some_and(|interface| interface.up && interface.carrier);
+        let mut host = lock(&self.host);
+        host.membership.link(up, clock());
+        let vips = &host.policy().vips;
+        let own: Vec<IpAddr> = network
+            .addresses()
+            .map(|address| address.address)
+            .filter(|address| !address.is_loopback() && !vips.contains(address))
+            .collect();
+        let peers = self.identity.peers.clone();
+        host.set_addresses(own, peers);
+    }
+
+    /// Says goodbye to the others, so that they need not wait.
+    fn leave(&mut self) {
+        let mut host = lock(&self.host);
+        host.membership.command(Command::Stop, clock());
+        while let Some(heartbeat) = host.membership.take_heartbeat(clock()) {
+            self.segment.beat(&heartbeat);
+        }
+        if let Err(error) = host.follow() {
+            warn!("{error:#}");
+        }
+        host.tell();
+    }
+}
+
+/// Waits for the look at the kernel's sockets, if there is one.
+async fn counted(dump: &mut Option<JoinHandle<std::io::Result<Vec<Held>>>>) -> std::io::Result<Vec<Held>> {
+    match dump {
+        Some(dump) => dump.await.map_err(std::io::Error::other)?,
+        None => std::future::pending().await,
+    }
+}
+
+fn lock(host: &Mutex<Host>) -> std::sync::MutexGuard<'_, Host> {
+    host.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// `CLOCK_MONOTONIC`, which the filter stamps its notes with too.
+fn clock() -> Duration {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
+}
+
+fn settings(nlb: &Nlb, identity: &Identity, key: ClusterKey, cluster: IpAddr) -> Settings {
+    Settings {
+        cluster,
+        key,
+        host: identity.host,
+        nonce: nonce(),
+        name: name(),
+        addresses: identity.addresses.clone(),
+        period: nlb.period,
+        tolerance: nlb.tolerance,
+        handover_timeout: nlb.handover_timeout,
+        isolated: match nlb.isolated {
+            Isolated::Serve => membership::Isolated::Serve,
+            Isolated::Stop => membership::Isolated::Stop,
+        },
+        initial: match nlb.initial_state {
+            InitialState::Started => membership::Initial::Started,
+            InitialState::Stopped => membership::Initial::Stopped,
+            InitialState::Suspended => membership::Initial::Suspended,
+        },
+    }
+}
+
+/// The time of this start, with chance below the microsecond.
+fn nonce() -> Nonce {
+    use std::hash::{BuildHasher, Hasher};
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let chance = std::collections::hash_map::RandomState::new().build_hasher().finish();
+    Nonce(((since.as_micros() as u64) << 12 | chance & 0xfff).max(1))
+}
+
+fn name() -> String {
+    let name = nix::unistd::gethostname().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// For people: when the file was last written, seconds since 1970.
+fn generation(path: &Path) -> u64 {
+    let written = path.metadata().and_then(|file| file.modified()).ok();
+    written.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map_or(0, |time| time.as_secs())
+}
+
+/// The cluster's key, from the file or from a file of its own.
+fn secret(nlb: &Nlb) -> Result<ClusterKey> {
+    let bytes = match nlb.key.as_ref().context("nlb.key is missing")? {
+        Key::Text(text) => text.clone().into_bytes(),
+        Key::File(path) => {
+            let read = std::fs::read(path).with_context(|| {
+                format!("nlb.key_file {}: make it with `openssl rand -hex 32`, the same on every host", path.display())
+            })?;
+            let mode = path.metadata().map_or(0, |file| file.permissions().mode());
+            if mode & 0o007 != 0 {
+                warn!("nlb.key_file {0} can be read by everybody: chmod 600 {0}", path.display());
+            }
+            match read.strip_suffix(b"\n") {
+                Some(line) => line.to_vec(),
+                None => read,
+            }
+        }
+    };
+    let from = match &nlb.key {
+        Some(Key::File(path)) => format!("nlb.key_file {}", path.display()),
+        _ => "nlb.key".to_owned(),
+    };
+    ClusterKey::new(&bytes).with_context(|| from)
+}
+
+/// Puts the filter before the interface, in the driver if that can.
+fn attach(host: &mut Host, identity: &Identity) -> Result<&'static str> {
+    let ifindex = identity.index;
+    let veth = interface::driver(&identity.interface)?.as_deref() == Some("veth");
+    let native = Place { ifindex, mode: XdpMode::Native, claim: veth };
+    let Err(error) = host.attach(native) else { return Ok("filter in the driver") };
+    let generic = Place { ifindex, mode: XdpMode::Generic, claim: true };
+    host.attach(generic).with_context(|| format!("in the driver: {error:#}"))?;
+    Ok("filter at the entry to the stack")
+}
+
