@@ -15,4 +15,6 @@ pub mod heartbeat;
 pub mod host;
 pub mod key;
 pub mod map;
+pub mod membership;
+pub mod simulation;
 pub mod slot;
