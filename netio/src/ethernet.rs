@@ -1,10 +1,11 @@
 //! Frames of one ethertype: an AF_PACKET socket for protocols that are spoken now and then, not for
 //! traffic. Heartbeats, ARP, neighbour discovery.
 //!
-//! Knows frames; what is in them is the caller's business. Does not block.
+//! Knows how to open one; what is in the frames is the caller's business.
 
 use std::io;
 use std::mem;
+use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::interface::{self, InterfaceError};
@@ -41,126 +42,62 @@ pub enum Wanted {
     Icmpv6(u8),
 }
 
-/// See the module.
+/// Opens a socket that receives the frames of `ethertype` that come in on `interface` from now on,
+/// and does not block. What this machine sends itself is left out.
+///
+/// It comes as a [`UdpSocket`] because std has no name for it, and tokio takes it too: use `recv`
+/// and `send`, which carry whole frames from their Ethernet header on; addresses have no meaning.
+///
+/// # Errors
+/// When there is no such interface, or `CAP_NET_RAW` is missing.
 ///
 /// ```no_run
-/// let socket = netio::EthernetSocket::open("eth0", 0x0806, netio::Wanted::All)?;
+/// use netio::ethernet::{self, Wanted};
+///
+/// let socket = ethernet::open("eth0", 0x0806, Wanted::All)?;
 /// let mut buffer = [0; 1514];
-/// while let Some(frame) = socket.receive(&mut buffer)? {
-///     println!("{} bytes", frame.len());
-/// }
+/// println!("an ARP frame of {} bytes", socket.recv(&mut buffer)?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
-pub struct EthernetSocket {
-    fd: OwnedFd,
-    index: u32,
+pub fn open(interface: &str, ethertype: u16, wanted: Wanted) -> Result<UdpSocket, EthernetError> {
+    let index = interface::index(interface)?;
+    let failed =
+        |source| EthernetError::Open { interface: interface.to_owned(), ethertype, source };
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // Protocol 0: nothing comes in before everything is set and the socket is bound.
+    // SAFETY: the call takes and returns integers only.
+    let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
+    if fd < 0 {
+        return Err(failed(io::Error::last_os_error()));
+    }
+    // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    if let Wanted::Icmpv6(kind) = wanted {
+        filter(fd.as_fd(), kind).map_err(failed)?;
+    }
+    sockopt::set(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1i32)
+        .and_then(|()| bind(fd.as_fd(), index, ethertype))
+        .map_err(failed)?;
+    Ok(fd.into())
 }
 
-impl EthernetSocket {
-    /// Receives the frames of `ethertype` that come in on `interface` from now on.
-    ///
-    /// # Errors
-    /// When there is no such interface, or `CAP_NET_RAW` is missing.
-    pub fn open(
-        interface: &str,
-        ethertype: u16,
-        wanted: Wanted,
-    ) -> Result<EthernetSocket, EthernetError> {
-        let index = interface::index(interface)?;
-        let failed =
-            |source| EthernetError::Open { interface: interface.to_owned(), ethertype, source };
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // Protocol 0: nothing comes in before the filter is set and the socket is bound.
-        // SAFETY: the call takes and returns integers only.
-        let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
-        if fd < 0 {
-            return Err(failed(io::Error::last_os_error()));
-        }
-        // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        if let Wanted::Icmpv6(kind) = wanted {
-            filter(fd.as_fd(), kind).map_err(failed)?;
-        }
-        bind(fd.as_fd(), index, ethertype).map_err(failed)?;
-        Ok(EthernetSocket { fd, index })
-    }
-
-    /// Has the card let frames for `mac` in as well, as long as this socket lives.
-    ///
-    /// # Errors
-    /// When the card has no room for it, or the interface is gone.
-    pub fn join(&self, mac: [u8; 6]) -> io::Result<()> {
-        let multicast = mac[0] & 1 == 1;
-        let mut address = [0; 8];
-        address[..6].copy_from_slice(&mac);
-        let membership = libc::packet_mreq {
-            mr_ifindex: self.index as i32,
-            mr_type: if multicast { libc::PACKET_MR_MULTICAST } else { libc::PACKET_MR_UNICAST }
-                as u16,
-            mr_alen: 6,
-            mr_address: address,
-        };
-        sockopt::set(self.fd.as_fd(), libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, membership)
-    }
-
-    /// The next frame that has come in, from its Ethernet header on, cut at the end of `buffer`;
-    /// `None` when there is none. What this machine sends itself is left out.
-    ///
-    /// # Errors
-    /// When the interface is down or gone.
-    pub fn receive<'a>(&self, buffer: &'a mut [u8]) -> io::Result<Option<&'a mut [u8]>> {
-        loop {
-            // SAFETY: a C struct of integers; zero is a value of each.
-            let mut from: libc::sockaddr_ll = unsafe { mem::zeroed() };
-            let mut length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-            // SAFETY: both buffers are alive and as long as the call is told.
-            let received = unsafe {
-                libc::recvfrom(
-                    self.fd.as_raw_fd(),
-                    buffer.as_mut_ptr().cast(),
-                    buffer.len(),
-                    0,
-                    (&raw mut from).cast(),
-                    &raw mut length,
-                )
-            };
-            if received < 0 {
-                let error = io::Error::last_os_error();
-                match error.kind() {
-                    io::ErrorKind::WouldBlock => return Ok(None),
-                    io::ErrorKind::Interrupted => continue,
-                    _ => return Err(error),
-                }
-            }
-            if from.sll_pkttype != libc::PACKET_OUTGOING {
-                return Ok(Some(&mut buffer[..received as usize]));
-            }
-        }
-    }
-
-    /// Sends a frame, Ethernet header and all.
-    ///
-    /// # Errors
-    /// `WouldBlock` when the interface takes no more at the moment; another when it is down or gone.
-    pub fn send(&self, frame: &[u8]) -> io::Result<()> {
-        // SAFETY: the buffer is alive and as long as the call is told.
-        let sent =
-            unsafe { libc::send(self.fd.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
-        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-    }
-}
-
-impl AsFd for EthernetSocket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-}
-
-impl AsRawFd for EthernetSocket {
-    fn as_raw_fd(&self) -> i32 {
-        self.fd.as_raw_fd()
-    }
+/// Has the card of `interface` let frames for `mac` in as well, as long as `socket` lives, which
+/// [`open`] gave.
+///
+/// # Errors
+/// When the card has no room for it, or the interface is gone.
+pub fn join(socket: &impl AsFd, interface: &str, mac: [u8; 6]) -> io::Result<()> {
+    let index = interface::index(interface).map_err(io::Error::other)?;
+    let kind = if mac[0] & 1 == 1 { libc::PACKET_MR_MULTICAST } else { libc::PACKET_MR_UNICAST };
+    let mut address = [0; 8];
+    address[..6].copy_from_slice(&mac);
+    let membership = libc::packet_mreq {
+        mr_ifindex: index as i32,
+        mr_type: kind as u16,
+        mr_alen: 6,
+        mr_address: address,
+    };
+    sockopt::set(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, membership)
 }
 
 fn bind(fd: BorrowedFd<'_>, index: u32, ethertype: u16) -> io::Result<()> {
@@ -211,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_missing_interface_is_named_in_the_error() {
-        let error = EthernetSocket::open("no-such-iface", 0x0806, Wanted::All).unwrap_err();
+        let error = open("no-such-iface", 0x0806, Wanted::All).unwrap_err();
         assert!(error.to_string().contains("no-such-iface"), "{error}");
     }
 }

@@ -97,7 +97,12 @@ impl Host {
     ///
     /// # Errors
     /// When the kernel refuses to list the pins.
-    pub(super) fn take_flows(&mut self, held: &[Held], now: Duration, clock: Duration) -> Result<()> {
+    pub(super) fn take_flows(
+        &mut self,
+        held: &[Held],
+        now: Duration,
+        clock: Duration,
+    ) -> Result<()> {
         let sockets = held.iter().filter_map(|held| flows::tuple(held, &self.policy.vips));
         let mut tuples: Vec<Tuple> = sockets.collect();
         let pins = self.filter.pins(clock)?;

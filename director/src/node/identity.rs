@@ -8,7 +8,7 @@ use crate::network::Network;
 
 /// This machine in its cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub(super) struct Identity {
     /// Its id: its place in the file.
     pub host: HostId,
     /// Name of the interface that has its address.
@@ -26,7 +26,7 @@ pub struct Identity {
 /// Why a machine is no host of the cluster.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)] // The messages say it.
-pub enum NoHost {
+pub(super) enum NoHost {
     #[error(
         "none of this machine's addresses is a host of the cluster: hosts are {hosts}; \
          give this machine one of these addresses, or add one of its own ({own}) to nlb.hosts \
@@ -50,7 +50,7 @@ impl Identity {
     ///
     /// # Errors
     /// When it is none of them, or more than one.
-    pub fn find(network: &Network, hosts: &[Vec<IpAddr>]) -> Result<Identity, NoHost> {
+    pub(super) fn find(network: &Network, hosts: &[Vec<IpAddr>]) -> Result<Identity, NoHost> {
         let mut found: Option<Identity> = None;
         let mut known: Option<IpAddr> = None;
         for (host, addresses) in HostId::all().zip(hosts) {
@@ -126,7 +126,11 @@ mod tests {
                 interface: *interface,
                 address: subnet.addr(),
                 subnet,
-                ..Address::default()
+                scope: 0,
+                secondary: false,
+                deprecated: false,
+                tentative: false,
+                protocol: 0,
             }));
         }
         network
@@ -138,7 +142,8 @@ mod tests {
 
     #[test]
     fn a_host_is_known_by_its_addresses_and_its_place_is_its_id() {
-        let network = network(&[(2, "192.168.1.1/24"), (3, "10.0.0.12/24"), (3, "2001:db8::12/64")]);
+        let network =
+            network(&[(2, "192.168.1.1/24"), (3, "10.0.0.12/24"), (3, "2001:db8::12/64")]);
         let hosts = hosts(&[&["10.0.0.11"], &["10.0.0.12", "2001:db8::12"], &["10.0.0.13"]]);
         let identity = Identity::find(&network, &hosts).unwrap();
         assert_eq!((identity.host.get(), identity.interface.as_str()), (2, "eth3"));

@@ -40,8 +40,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use tracing::{info, warn};
 
+use crate::config::Config;
 use crate::config::nlb::{InitialState, Isolated, Key, Nlb};
-use crate::config::{self, Config};
 use crate::filter::Place;
 use crate::network::{Follower, Network};
 use crate::process::{Signals, interfaces};
@@ -74,8 +74,7 @@ pub(crate) async fn run(path: PathBuf, config: Config, mut signals: Signals) -> 
     let settings = settings(&config.nlb, &identity, key.clone(), primary);
     let wanted = plan::plan(&config, &rules, identity.host, generation(&path));
     let membership = Membership::new(settings, wanted, clock());
-    let policy =
-        host::policy(&identity, segment.cluster(), &config.nlb, vips.clone(), rules, &key);
+    let policy = host::policy(&identity, segment.cluster(), &config.nlb, vips.clone(), rules, &key);
     let mut host = Host::new(membership, policy, key, config.nlb.udp_pin)?;
     let how = attach(&mut host, &identity)?;
     info!(
@@ -209,7 +208,9 @@ impl Node {
 }
 
 /// Waits for the look at the kernel's sockets, if there is one.
-async fn counted(dump: &mut Option<JoinHandle<std::io::Result<Vec<Held>>>>) -> std::io::Result<Vec<Held>> {
+async fn counted(
+    dump: &mut Option<JoinHandle<std::io::Result<Vec<Held>>>>,
+) -> std::io::Result<Vec<Held>> {
     match dump {
         Some(dump) => dump.await.map_err(std::io::Error::other)?,
         None => std::future::pending().await,
@@ -257,8 +258,7 @@ fn nonce() -> Nonce {
 }
 
 fn name() -> String {
-    let name = nix::unistd::gethostname().unwrap_or_default();
-    name.to_string_lossy().into_owned()
+    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
 }
 
 /// For people: when the file was last written, seconds since 1970.
@@ -273,7 +273,10 @@ fn secret(nlb: &Nlb) -> Result<ClusterKey> {
         Key::Text(text) => text.clone().into_bytes(),
         Key::File(path) => {
             let read = std::fs::read(path).with_context(|| {
-                format!("nlb.key_file {}: make it with `openssl rand -hex 32`, the same on every host", path.display())
+                format!(
+                    "nlb.key_file {}: make it with `openssl rand -hex 32`, the same on every host",
+                    path.display()
+                )
             })?;
             let mode = path.metadata().map_or(0, |file| file.permissions().mode());
             if mode & 0o007 != 0 {
@@ -302,4 +305,3 @@ fn attach(host: &mut Host, identity: &Identity) -> Result<&'static str> {
     host.attach(generic).with_context(|| format!("in the driver: {error:#}"))?;
     Ok("filter at the entry to the stack")
 }
-

@@ -102,7 +102,8 @@ fn marks(config: &Config, rules: &Rules) -> Vec<Mark> {
 }
 
 fn timers(nlb: &Nlb) -> String {
-    let Nlb { period, tolerance, isolated, handover_timeout, udp_pin, track, echo_by_all, .. } = nlb;
+    let Nlb { period, tolerance, isolated, handover_timeout, udp_pin, track, echo_by_all, .. } =
+        nlb;
     format!(
         "{period:?} {tolerance} {isolated:?} {handover_timeout:?} {udp_pin:?} {track} {echo_by_all}"
     )
@@ -167,7 +168,10 @@ mod tests {
             ("10.0.0.12", "10.0.0.13"),
             ("[nlb]", "[nlb]\nperiod = \"2s\""),
             ("[nlb]", "[nlb]\ndelivery = \"multicast\""),
-            ("weight = 60", "weight = 60\n[[service]]\nlisten = \"192.0.2.10:81/tcp\"\n[[service.server]]\naddress = \"10.0.0.11\""),
+            (
+                "weight = 60",
+                "weight = 60\n[[service]]\nlisten = \"192.0.2.10:81/tcp\"\n[[service.server]]\naddress = \"10.0.0.11\"",
+            ),
         ] {
             let other = planned(&FILE.replace(from, to), 1);
             assert_ne!(other.digest, here.digest, "{from} for {to}");

@@ -7,8 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use ::nlb::delivery::Delivery;
 use ::nlb::heartbeat::{ETHERTYPE, MAX_PAYLOAD};
 use anyhow::{Context, Result};
-use netio::{EthernetSocket, Wanted};
-use tokio::io::unix::AsyncFd;
+use netio::ethernet::{self, Wanted};
 use tracing::debug;
 
 use super::identity::Identity;
@@ -19,15 +18,15 @@ const IPV6: u16 = 0x86dd;
 const NEIGHBOUR_SOLICITATION: u8 = 135;
 const BROADCAST: [u8; 6] = [0xff; 6];
 const ETHERNET: usize = 14;
-/// Answers given in one turn: a flood of questions does not keep heartbeats waiting.
-const MOST_ANSWERS: usize = 64;
+/// Frames taken in one turn: a flood of questions does not keep heartbeats waiting.
+const MOST_FRAMES: usize = 64;
 
 /// The node's sockets on its segment.
 #[derive(Debug)]
 pub(super) struct Segment {
-    heartbeats: AsyncFd<EthernetSocket>,
-    arp: AsyncFd<EthernetSocket>,
-    solicitations: AsyncFd<EthernetSocket>,
+    heartbeats: tokio::net::UdpSocket,
+    arp: tokio::net::UdpSocket,
+    solicitations: tokio::net::UdpSocket,
     /// Keeps the membership in the multicast group.
     _group: Option<UdpSocket>,
     own: [u8; 6],
@@ -50,20 +49,18 @@ impl Segment {
     ) -> Result<Segment> {
         let name = identity.interface.as_str();
         let cluster = delivery.cluster_mac(primary);
-        let open = |ethertype, wanted| -> Result<AsyncFd<EthernetSocket>> {
-            Ok(AsyncFd::new(EthernetSocket::open(name, ethertype, wanted)?)?)
+        let open = |ethertype, wanted| -> Result<tokio::net::UdpSocket> {
+            Ok(tokio::net::UdpSocket::from_std(ethernet::open(name, ethertype, wanted)?)?)
         };
         let heartbeats = open(ETHERTYPE, Wanted::All)?;
         let arp = open(ARP, Wanted::All)?;
         let solicitations = open(IPV6, Wanted::Icmpv6(NEIGHBOUR_SOLICITATION))?;
-        heartbeats
-            .get_ref()
-            .join(cluster)
+        ethernet::join(&heartbeats, name, cluster)
             .with_context(|| format!("let frames to {} in on {name}", show(cluster)))?;
         for vip in vips {
             if let IpAddr::V6(vip) = vip {
                 let mac = solicited_node(*vip);
-                let joined = solicitations.get_ref().join(mac);
+                let joined = ethernet::join(&solicitations, name, mac);
                 joined.with_context(|| format!("let frames to {} in on {name}", show(mac)))?;
             }
         }
@@ -91,32 +88,31 @@ impl Segment {
     ) -> io::Result<()> {
         tokio::select! {
             ready = self.heartbeats.readable() => {
-                let mut ready = ready?;
+                ready?;
                 let mut buffer = [0; ETHERNET + MAX_PAYLOAD];
-                for _ in 0..MOST_ANSWERS {
-                    match ready.get_inner().receive(&mut buffer)? {
-                        Some(frame) => if let Some(payload) = frame.get(ETHERNET..) { heard(payload) },
-                        None => { ready.clear_ready(); break; }
+                for _ in 0..MOST_FRAMES {
+                    let Some(frame) = receive(&self.heartbeats, &mut buffer)? else { break };
+                    if let Some(payload) = frame.get(ETHERNET..) {
+                        heard(payload);
                     }
                 }
                 Ok(())
             }
-            ready = self.arp.readable() => self.answer(ready?, answering),
-            ready = self.solicitations.readable() => self.answer(ready?, answering),
+            ready = self.arp.readable() => {
+                ready?;
+                self.answer(&self.arp, answering)
+            }
+            ready = self.solicitations.readable() => {
+                ready?;
+                self.answer(&self.solicitations, answering)
+            }
         }
     }
 
-    fn answer(
-        &self,
-        mut ready: tokio::io::unix::AsyncFdReadyGuard<'_, EthernetSocket>,
-        answering: bool,
-    ) -> io::Result<()> {
+    fn answer(&self, socket: &tokio::net::UdpSocket, answering: bool) -> io::Result<()> {
         let mut buffer = [0; 256];
-        for _ in 0..MOST_ANSWERS {
-            let Some(frame) = ready.get_inner().receive(&mut buffer)? else {
-                ready.clear_ready();
-                break;
-            };
+        for _ in 0..MOST_FRAMES {
+            let Some(frame) = receive(socket, &mut buffer)? else { break };
             let is_vip = |address| answering && self.vips.contains(&address);
             if let Some(reply) = answer(frame, self.own, self.cluster, is_vip) {
                 self.send(&reply);
@@ -144,9 +140,22 @@ impl Segment {
 
     /// A frame that cannot be sent is lost as one on the wire is: the next one says the same.
     fn send(&self, frame: &[u8]) {
-        if let Err(error) = self.heartbeats.get_ref().send(frame) {
+        if let Err(error) = self.heartbeats.try_send(frame) {
             debug!("a frame of {} bytes could not be sent: {error}", frame.len());
         }
+    }
+}
+
+/// The next frame that has come in. That the interface is switched off is told as its link is.
+fn receive<'a>(
+    socket: &tokio::net::UdpSocket,
+    buffer: &'a mut [u8],
+) -> io::Result<Option<&'a [u8]>> {
+    match socket.try_recv(buffer) {
+        Ok(length) => Ok(Some(&buffer[..length])),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NetworkDown => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -28,7 +28,7 @@ const HELD: u32 = !((1 << 6) | (1 << 7) | (1 << 10));
 
 /// A connection by its two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Held {
+pub(super) struct Held {
     /// This host's end.
     pub local: SocketAddr,
     /// The client's.
@@ -40,7 +40,7 @@ pub struct Held {
 ///
 /// # Errors
 /// When the kernel cannot be asked.
-pub fn held() -> io::Result<Vec<Held>> {
+pub(super) fn held() -> io::Result<Vec<Held>> {
     let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
     socket.bind_auto()?;
     socket.connect(&NetlinkAddr::new(0, 0))?;

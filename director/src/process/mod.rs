@@ -51,7 +51,7 @@ pub async fn run(path: PathBuf) -> Result<()> {
     }
     let epoch = Instant::now();
     let (listener, socket) = control::socket::bind(&config.control)?;
-    let _locks = lock::interfaces(&config.interfaces)?;
+    let _locks = interfaces(&config.interfaces)?;
     let (follower, network) =
         Follower::start().await.context("cannot follow the kernel's network tables")?;
 
