@@ -43,4 +43,4 @@ pub use pool::{Frame, HEADROOM, PartialChecksum, Pool};
 pub use port::{Port, PortCounters};
 pub use prefetch::prefetch;
 pub use trace::Trace;
-pub use xsk::{Bind, XskOptions, XskPort, XskStatistics};
+pub use xsk::{Bind, Rings, XskOptions, XskPort, XskStatistics};

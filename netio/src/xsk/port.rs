@@ -30,8 +30,7 @@ pub struct XskPort {
     opened: Opened,
     options: XskOptions,
     pool: u32,
-    /// Chunks that the kernel is to have for receiving: as many as the RX ring has places, so that
-    /// the ring cannot overflow; in zero-copy mode the card's own ring holds as many again.
+    /// Chunks that the kernel is to have for receiving.
     fill_target: usize,
     /// Chunks that the kernel has for receiving.
     filled: usize,
@@ -58,17 +57,15 @@ impl XskPort {
     /// Opens and binds a socket and fills its fill ring from `pool`. The first socket of a pool
     /// registers it as UMEM; the others share it. Takes up to a second when the queue is busy.
     ///
-    /// The pool should have `2 x ring_size` chunks for each port, and some for the worker.
+    /// The pool should have [`Rings::chunks`](super::Rings::chunks) for each port, and some for the
+    /// worker. With less it begins to receive with what there is, an RX ring full at least.
     ///
     /// # Errors
     /// See [`OpenError`]; nothing is left behind then, and all chunks are in the pool.
     pub fn open(pool: &mut Pool, options: XskOptions) -> Result<XskPort, OpenError> {
         let opened = Opened::open(pool, &options)?;
         let filled = opened.ledger.held();
-        let fill_target = match options.mode {
-            Bind::Copy => options.ring_size as usize,
-            Bind::ZeroCopy => 2 * options.ring_size as usize,
-        };
+        let fill_target = options.rings.to_receive(options.mode) as usize;
         let pool = pool.id();
         let counters = PortCounters::default();
         Ok(XskPort {

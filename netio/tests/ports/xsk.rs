@@ -3,7 +3,9 @@
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use netio::{Bind, Frame, PacketOptions, PacketPort, Pool, Port, XskOptions, XskPort, interface};
+use netio::{
+    Bind, Frame, PacketOptions, PacketPort, Pool, Port, Rings, XskOptions, XskPort, interface,
+};
 
 use crate::frames::{self, collect, number, numbered, send};
 use crate::lab;
@@ -12,7 +14,7 @@ use crate::program::{GENERIC, NATIVE, Redirect};
 const RING: u32 = 256;
 
 pub(crate) fn options(interface: &str, queue: u32) -> XskOptions {
-    XskOptions { ring_size: RING, ..XskOptions::new(interface, queue, Bind::Copy) }
+    XskOptions { rings: Rings::of(RING), ..XskOptions::new(interface, queue, Bind::Copy) }
 }
 
 pub(crate) fn pool() -> Pool {
@@ -65,6 +67,28 @@ fn a_batch_of_many_rings_full_is_sent_or_counted_but_never_lost() {
         assert_eq!(numbers.len() as u64, counters.transmitted);
         assert_eq!(pool.available() + port.held(), pool.capacity());
         assert_eq!(port.statistics().tx_invalid, 0);
+    });
+}
+
+#[test]
+fn rings_of_two_sizes_receive_a_burst_as_long_as_one_and_send_batches_longer_than_the_other() {
+    lab::alone(|| {
+        lab::veth("sw0", "sw1", 1);
+        let (mut peer, mut peer_pool) = witness("sw1");
+        let mut pool = pool();
+        let rings = Rings { rx: 1024, tx: 64 };
+        let mut port = XskPort::open(&mut pool, XskOptions { rings, ..options("sw0", 0) }).unwrap();
+        assert_eq!(port.held(), 1024, "chunks for a whole RX ring");
+        let redirect = Redirect::attach(port.interface_index(), NATIVE);
+        redirect.set(0, port.fd());
+        let batch: Vec<_> = (0..1000).map(|n| numbered(n, 60)).collect();
+        send(&mut peer, &mut peer_pool, &batch);
+        assert_eq!(collect(&mut port, &mut pool, 1000, number), (0..1000).collect::<Vec<_>>());
+        assert_eq!(port.counters().receive_dropped, 0);
+        send(&mut port, &mut pool, &batch);
+        assert_eq!(collect(&mut peer, &mut peer_pool, 1000, number), (0..1000).collect::<Vec<_>>());
+        assert_eq!(port.counters().transmit_dropped, 0);
+        assert_eq!(pool.available() + port.held(), pool.capacity());
     });
 }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use netio::{Bind, InterfaceError, OpenError, PacketOptions, PacketPort, PartialChecksum, Pool};
-use netio::{Port, XskOptions, XskPort};
+use netio::{Port, Rings, XskOptions, XskPort};
 
 use crate::frames::{collect, filled, number, numbered};
 use crate::lab;
@@ -75,9 +75,9 @@ fn what_cannot_be_is_refused_by_name() {
             OpenError::Interface(InterfaceError::Missing { .. })
         ));
         assert!(matches!(refused(options("sw0", 2)), OpenError::NoSuchQueue { queues: 2, .. }));
-        let odd = XskOptions { ring_size: 100, ..options("sw0", 0) };
-        assert!(matches!(refused(odd), OpenError::RingSize { size: 100 }));
-        let huge = XskOptions { ring_size: 8192, ..options("sw0", 0) };
+        let odd = XskOptions { rings: Rings { rx: 64, tx: 100 }, ..options("sw0", 0) };
+        assert!(matches!(refused(odd), OpenError::RingSize { ring: "TX", size: 100 }));
+        let huge = XskOptions { rings: Rings { rx: 8192, tx: 64 }, ..options("sw0", 0) };
         assert!(matches!(refused(huge), OpenError::PoolExhausted { .. }));
         let mut large = Pool::new(512, 8192).unwrap();
         let error = XskPort::open(&mut large, options("sw0", 0)).unwrap_err();

@@ -40,7 +40,7 @@ fn piece() -> impl Strategy<Value = String> {
         Just("[[service.server]]\n".to_owned()),
         Just("service = [1, {}]\n".to_owned()),
         Just("[service]\nserver = 1\n".to_owned()),
-        ("(listen|address|weight|persistence|tunnel|scheduler|scheduler_flags|forwarding|interfaces|fwmark|timeouts|ftp_ports|control|ring_size|frames|gone_server|no_destination|mss_clamp)",
+        ("(listen|address|weight|persistence|tunnel|scheduler|scheduler_flags|forwarding|interfaces|fwmark|timeouts|ftp_ports|control|ring_size|tx_ring_size|frames|gone_server|no_destination|mss_clamp)",
          "(\"[0-9a-f:./\\[\\]a-z]{0,20}\"|-?[0-9]{1,22}|true|\\[\\]|\\[\"x\", 1\\]|\\{\\}|\\{ type = \"gue\" \\}|1\\.5|1979-05-27|0x[0-9a-f]{1,40}|nan)")
             .prop_map(|(key, value)| format!("{key} = {value}\n")),
         any::<String>(),
