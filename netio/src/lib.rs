@@ -40,7 +40,7 @@ pub use open_error::OpenError;
 pub use packet::{PacketOptions, PacketPort};
 pub use pcap::PcapPort;
 pub use pool::{Frame, HEADROOM, PartialChecksum, Pool};
-pub use port::{Port, PortCounters};
+pub use port::{Held, Port, PortCounters};
 pub use prefetch::prefetch;
 pub use trace::Trace;
 pub use xsk::{Bind, Rings, XskOptions, XskPort, XskStatistics};

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use super::open::Opened;
 use super::socket::{self, Wakeup};
 use super::{Bind, XskOptions};
-use crate::{Frame, OpenError, Pool, Port, PortCounters};
+use crate::{Frame, Held, OpenError, Pool, Port, PortCounters};
 
 /// Wakeups in a row that free no place in the TX ring, after which we stop asking.
 const PATIENCE: u32 = 8;
@@ -34,6 +34,8 @@ pub struct XskPort {
     fill_target: usize,
     /// Chunks that the kernel has for receiving.
     filled: usize,
+    /// Chunks that it has for transmitting. Both together are those of the ledger.
+    sending: usize,
     flushes: u32,
     /// Looks in vain since the last packet.
     in_vain: u32,
@@ -74,6 +76,7 @@ impl XskPort {
             pool,
             fill_target,
             filled,
+            sending: 0,
             flushes: 0,
             in_vain: LOOKS,
             counters,
@@ -131,6 +134,7 @@ impl XskPort {
     fn reap(&mut self, pool: &mut Pool) {
         while let Some(address) = self.opened.completion.pop() {
             if let Some(frame) = self.adopt(pool, address, 0) {
+                self.sending = self.sending.saturating_sub(1);
                 pool.release(frame);
             }
         }
@@ -251,6 +255,7 @@ impl Port for XskPort {
             match descriptor {
                 Some(descriptor) if !stuck && self.opened.tx.push(descriptor) => {
                     self.opened.ledger.give(frame.into_chunk());
+                    self.sending += 1;
                     self.counters.transmitted += 1;
                     self.counters.transmitted_bytes += u64::from(descriptor.len);
                 }
@@ -302,8 +307,9 @@ impl Port for XskPort {
         }
     }
 
-    fn held(&self) -> usize {
-        self.opened.ledger.held()
+    fn held(&self) -> Held {
+        debug_assert_eq!(self.filled + self.sending, self.opened.ledger.held());
+        Held { receiving: self.filled, transmitting: self.sending }
     }
 
     fn is_lively(&self) -> bool {
