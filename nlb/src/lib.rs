@@ -1,10 +1,20 @@
-//! Ownership: which node of a cluster without a dispatcher takes a packet. **Not built yet**; the
-//! director refuses `mode = "nlb"` by name.
+//! Ownership: in a cluster without a dispatcher every node receives all packets of a virtual
+//! address; which of them takes a packet.
 //!
-//! What will be here, without I/O and without a clock: port rules and their affinity, the map from
-//! a packet to its bucket and from buckets to hosts, membership by heartbeats and how a cluster
-//! converges on the hosts that are alive, and the filter's decision (`filter`) as a plain function
-//! that the eBPF program is held to packet by packet. It may use `forwarding::wire`; it must not
-//! know interfaces, sockets or eBPF.
+//! Knows packets as bytes, hosts as numbers and time as an argument. Must not know interfaces,
+//! sockets, eBPF or a clock.
+//!
+//! [`host`] and [`buckets`] are the words, [`key`] what all hosts share, [`slot`] how port rules
+//! are numbered, [`map`] who owns what. Port rules, the filter's decision and membership are being
+//! built; the director refuses `mode = "nlb"` by name until they are.
 
 #![forbid(unsafe_code)]
+
+pub mod buckets;
+pub mod heartbeat;
+pub mod host;
+pub mod key;
+pub mod map;
+pub mod membership;
+pub mod simulation;
+pub mod slot;

@@ -1,0 +1,177 @@
+//! How buckets change hands: release, acquire, taint, and what happens when two parts of a cluster
+//! meet.
+//!
+//! *Overlap.* Two hosts that converged apart may serve the same buckets. While they converge
+//! together, of two that claim a bucket the one gives it up that has opened fewer connections in
+//! this slot since it last converged; among equals the one with the higher id. Both compare numbers
+//! that stand still during the convergence, so exactly one gives up.
+
+use crate::buckets::BucketSet;
+use crate::heartbeat::{Operator, Phase};
+use crate::host::HostId;
+use crate::map::{Target, target};
+use crate::slot::Slot;
+
+use super::settings::{Plan, Share};
+use super::slots::SlotState;
+use super::view::members;
+use super::{Event, Membership};
+
+impl Membership {
+    /// At commitment: new shares; what is lost is given up or held.
+    pub(super) fn release(&mut self) {
+        let until = self.now + self.settings.handover_timeout;
+        for index in 0..self.slots.len() {
+            self.compute_map(index);
+            let plan = &self.plan.slots[index];
+            let share = self.slots[index].map.of(self.settings.host);
+            // A host that leaves or drains the slot on purpose hands its clients over at once: their
+            // flows are pinned, and what is new must not wait for what is old.
+            let hold = plan.hold && plan.operator == Operator::Enabled && self.drain.is_none();
+            self.slots[index].commit(share, hold.then_some(until));
+        }
+        self.flows_wanted = !self.slots.is_empty();
+        self.maps_version += 1;
+    }
+
+    fn compute_map(&mut self, index: usize) {
+        let plan = self.plan.slots[index];
+        let me = self.settings.host;
+        let offers = self.view.hosts.iter().filter_map(|host| {
+            if host == me {
+                return Some((host, self.drain.is_some(), plan.terms()));
+            }
+            let last = self.last(host)?;
+            last.slots.get(index).map(|&(terms, _)| (host, last.draining, terms))
+        });
+        let members = members(plan.share, offers);
+        if self.slots[index].is_map_of(&members) {
+            return;
+        }
+        let map = match (plan.share, members.as_slice()) {
+            (_, []) => Target::nobody(),
+            (Share::DefaultHost | Share::Priority, &[(host, _), ..]) => Target::everything(host),
+            _ => target(self.settings.key.map(), plan.group, &members),
+        };
+        self.slots[index].set_map(map, members);
+    }
+
+    /// Whatever may change hands now.
+    pub(super) fn hand_over(&mut self) {
+        let mut released = false;
+        for slot in &mut self.slots {
+            released |= slot.expire(self.now);
+        }
+        let changed = if self.converged { self.acquire() } else { self.yield_overlaps() };
+        let tainted = self.taint();
+        if released {
+            self.flows_wanted = true;
+            self.pulse.prompt(self.now);
+        }
+        if released || changed || tainted {
+            self.maps_version += 1;
+            self.journal.note(Event::MapsChanged);
+        }
+    }
+
+    /// Takes of its share what no member claims, once all members have converged on this view.
+    fn acquire(&mut self) -> bool {
+        let together = self.members().all(|host| {
+            self.last(host).is_some_and(|l| l.phase == Phase::Converged && l.view == self.view)
+        });
+        let wants = |state: &SlotState| !state.target.is_subset(&state.serving);
+        if !together || !self.slots.iter().any(wants) {
+            return false;
+        }
+        let mut changed = false;
+        for slot in self.slots_in_order() {
+            let state = &self.slots[slot.index()];
+            if !wants(state) {
+                continue;
+            }
+            let claimed = self.members().fold(BucketSet::EMPTY, |all, host| {
+                let claim = self.peer(host).and_then(|peer| peer.claim(slot));
+                all.union(&claim.unwrap_or(BucketSet::ALL))
+            });
+            let taken = state.target.minus(&state.serving).minus(&claimed);
+            if !taken.is_empty() {
+                let state = &mut self.slots[slot.index()];
+                state.serving = state.serving.union(&taken);
+                changed = true;
+            }
+        }
+        changed
+    }
+
+    /// Gives up what another host claims too, where this one is the one to give up.
+    fn yield_overlaps(&mut self) -> bool {
+        let me = self.settings.host;
+        let mut changed = false;
+        for host in self.members() {
+            for slot in self.slots_in_order() {
+                let Some(peer) = self.peer(host) else { continue };
+                let claims =
+                    peer.last.phase == Phase::Converging && peer.last.digest == self.plan.digest;
+                let Some(theirs) = peer.claim(slot).filter(|_| claims) else { continue };
+                let state = &self.slots[slot.index()];
+                let overlap = state.serving.intersection(&theirs);
+                let Some((_, report)) = peer.last.slots.get(slot.index()) else { continue };
+                let (mine, its) = (state.opened(), report.opened);
+                if !overlap.is_empty() && (its > mine || (its == mine && host < me)) {
+                    self.slots[slot.index()].give_up(&overlap);
+                    self.journal.note(Event::Overlap(host));
+                    self.flows_wanted = true;
+                    self.pulse.prompt(self.now);
+                    changed = true;
+                }
+            }
+        }
+        changed
+    }
+
+    /// Marks served buckets in which other hosts hold flows. Whether a mark has changed.
+    fn taint(&mut self) -> bool {
+        let tolerance = self.settings.tolerance;
+        let living = |host: &HostId| self.peer(*host).is_some_and(|p| p.fresh(self.now, tolerance));
+        let others: Vec<HostId> = HostId::all().filter(living).collect();
+        let mut changed = false;
+        for slot in self.slots_in_order() {
+            let pinned = others.iter().filter_map(|&host| self.peer(host)).fold(
+                BucketSet::EMPTY,
+                |all, peer| {
+                    if peer.last.digest == self.plan.digest {
+                        all.union(&peer.pins(slot))
+                    } else {
+                        all
+                    }
+                },
+            );
+            let state = &mut self.slots[slot.index()];
+            let tainted = pinned.intersection(&state.serving);
+            changed |= tainted != state.tainted;
+            state.tainted = tainted;
+        }
+        changed
+    }
+
+    pub(super) fn slots_in_order(&self) -> impl Iterator<Item = Slot> + use<> {
+        let count = self.slots.len();
+        Slot::all().take(count)
+    }
+
+    /// Puts a plan in force. Slots of groups that stay keep what they serve.
+    pub(super) fn install(&mut self, plan: Plan) {
+        let mut before = std::mem::take(&mut self.slots);
+        self.slots = plan
+            .slots
+            .iter()
+            .map(|slot| match before.iter().position(|state| state.group == slot.group) {
+                Some(place) => before.swap_remove(place),
+                None => SlotState::new(slot.group),
+            })
+            .collect();
+        self.plan = plan;
+        self.maps_version += 1;
+        self.told.forget();
+    }
+}

@@ -1,0 +1,377 @@
+//! The world: nodes, the segment, clients, and the rules that hold at every step.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt;
+use std::time::Duration;
+
+use crate::buckets::{Bucket, BucketSet};
+use crate::heartbeat::MAX_PAYLOAD;
+use crate::host::HostSet;
+use crate::membership::{Event, Plan, Service, Settings, State};
+use crate::slot::Slot;
+
+use super::measure::{Coverage, Measures};
+use super::network::Network;
+use super::node::Node;
+use super::random::Random;
+
+/// A rule was broken.
+#[derive(Clone, Debug)]
+pub struct Violation {
+    /// When.
+    pub at: Duration,
+    /// Which rule, and how.
+    pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at {:?}: {}", self.at, self.what)
+    }
+}
+
+/// A frame under way: when it arrives, its number, and where.
+type Frame = Reverse<(Duration, u64, usize, Vec<u8>)>;
+
+/// A cluster in virtual time.
+#[derive(Debug)]
+pub struct World {
+    /// Time since the beginning.
+    pub now: Duration,
+    /// The nodes. Their places never change.
+    pub nodes: Vec<Node>,
+    /// The segment.
+    pub network: Network,
+    /// Broken rules; empty in a right run.
+    pub violations: Vec<Violation>,
+    /// Whether two servers of one bucket break a rule now. Cases in which hosts cannot hear each
+    /// other switch it off.
+    pub once: bool,
+    /// New flows a second, over all slots.
+    pub flow_rate: u64,
+    /// How long flows live at most.
+    pub flow_life: Duration,
+    frames: BinaryHeap<Frame>,
+    frame_number: u64,
+    random: Random,
+    slots: usize,
+    coverage: Coverage,
+    marked: Duration,
+    next_second: Duration,
+    next_flow: Duration,
+}
+
+impl World {
+    /// An empty segment whose clients use this many slots.
+    pub fn new(seed: u64, slots: usize) -> World {
+        World {
+            now: Duration::ZERO,
+            nodes: Vec::new(),
+            network: Network::default(),
+            violations: Vec::new(),
+            once: true,
+            flow_rate: 200,
+            flow_life: Duration::from_secs(20),
+            frames: BinaryHeap::new(),
+            frame_number: 0,
+            random: Random::new(seed),
+            slots,
+            coverage: Coverage::new(slots, Duration::ZERO),
+            marked: Duration::ZERO,
+            next_second: Duration::from_secs(1),
+            next_flow: Duration::ZERO,
+        }
+    }
+
+    /// Randomness for the case itself.
+    pub fn random(&mut self) -> &mut Random {
+        &mut self.random
+    }
+
+    /// A node starts; its place.
+    pub fn start(&mut self, settings: Settings, plan: Plan) -> usize {
+        self.nodes.push(Node::new(settings, plan, self.now));
+        self.after(self.nodes.len() - 1);
+        self.nodes.len() - 1
+    }
+
+    /// A node's machine dies without a word.
+    pub fn crash(&mut self, place: usize) {
+        self.nodes[place].runs = false;
+        self.nodes[place].break_flows();
+        self.recount();
+    }
+
+    /// A machine that died starts again.
+    pub fn restart(&mut self, place: usize, settings: Settings, plan: Plan) {
+        self.nodes[place] = Node::new(settings, plan, self.now);
+        self.after(place);
+    }
+
+    /// Does something with a node, as its program would.
+    pub fn with<T>(&mut self, place: usize, act: impl FnOnce(&mut Node, Duration) -> T) -> T {
+        let now = self.now + self.nodes[place].clock_ahead;
+        let result = act(&mut self.nodes[place], now);
+        self.after(place);
+        result
+    }
+
+    /// Measuring begins now.
+    pub fn mark(&mut self) {
+        self.coverage.restart(self.now);
+        self.marked = self.now;
+    }
+
+    /// Figures since the mark.
+    pub fn measures(&mut self) -> Measures {
+        self.coverage.until(self.now);
+        self.coverage.figures(self.now)
+    }
+
+    /// Goes on for a while.
+    pub fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        self.run_until(end, |_| false);
+    }
+
+    /// Goes on until something holds, at most for `time`; when it held, from the mark on.
+    pub fn run_while(
+        &mut self,
+        time: Duration,
+        mut holds: impl FnMut(&World) -> bool,
+    ) -> Option<Duration> {
+        let end = self.now + time;
+        self.run_until(end, &mut holds).then(|| self.now - self.marked)
+    }
+
+    fn run_until(&mut self, end: Duration, mut holds: impl FnMut(&World) -> bool) -> bool {
+        loop {
+            if holds(self) {
+                return true;
+            }
+            let next = self.next_step();
+            if next > end {
+                self.now = end;
+                return false;
+            }
+            self.now = self.now.max(next);
+            self.step();
+        }
+    }
+
+    fn next_step(&self) -> Duration {
+        let frame = self.frames.peek().map(|Reverse((at, ..))| *at);
+        let wake = self.nodes.iter().filter(|node| node.runs).filter_map(|node| node.wake).min();
+        [frame, wake, Some(self.next_second), Some(self.next_flow)]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(self.next_second)
+    }
+
+    fn step(&mut self) {
+        while let Some(Reverse((at, ..))) = self.frames.peek()
+            && *at <= self.now
+            && let Some(Reverse((_, _, place, payload))) = self.frames.pop()
+        {
+            if self.nodes[place].runs {
+                self.with(place, |node, now| node.membership.receive(&payload, now));
+            }
+        }
+        for place in 0..self.nodes.len() {
+            if self.nodes[place].runs && self.nodes[place].wake.is_some_and(|at| at <= self.now) {
+                self.with(place, |node, now| node.membership.tick(now));
+            }
+        }
+        if self.next_flow <= self.now {
+            self.next_flow = self.now + Duration::from_secs(1) / self.flow_rate.max(1) as u32;
+            self.open_flow();
+        }
+        if self.next_second <= self.now {
+            self.next_second = self.now + Duration::from_secs(1);
+            self.count_flows();
+        }
+    }
+
+    /// A new client: whoever serves its bucket takes it.
+    fn open_flow(&mut self) {
+        if self.flow_rate == 0 {
+            return;
+        }
+        let slot = Slot::new(self.random.below(self.slots as u64) as u8).unwrap_or(Slot::DEFAULT);
+        let bucket = Bucket::of_hash(self.random.bits());
+        let until = self.now + self.random.between(Duration::ZERO, self.flow_life);
+        for node in self.nodes.iter_mut().filter(|node| node.serves(slot, bucket)) {
+            node.open(slot, bucket, until);
+        }
+    }
+
+    /// Once a second each node counts its flows.
+    fn count_flows(&mut self) {
+        for place in 0..self.nodes.len() {
+            if self.nodes[place].runs {
+                let slots = self.slots;
+                let now = self.now;
+                self.nodes[place].forget_ended(now);
+                self.with(place, |node, _| node.report_flows(slots, now));
+            }
+        }
+    }
+
+    /// After anything was done with a node: what its program does then.
+    fn after(&mut self, place: usize) {
+        let now = self.now;
+        let slots = self.slots;
+        let node = &mut self.nodes[place];
+        if node.membership.service() != Service::Active {
+            node.break_flows();
+        }
+        if node.membership.flows_wanted() {
+            node.report_flows(slots, now);
+        }
+        let local = now + node.clock_ahead;
+        node.events.extend(node.membership.take_events());
+        while let Some(payload) = self.nodes[place].membership.take_heartbeat(local) {
+            self.send(place, &payload);
+        }
+        let node = &mut self.nodes[place];
+        let wake = node.membership.next_tick();
+        node.wake = wake.map(|at| at.saturating_sub(node.clock_ahead).max(now));
+        if node.seen_version != Some(node.membership.maps_version()) {
+            node.seen_version = Some(node.membership.maps_version());
+            self.recount();
+        }
+    }
+
+    fn send(&mut self, from: usize, payload: &[u8]) {
+        let node = &mut self.nodes[from];
+        node.sent += 1;
+        node.sent_bytes += payload.len() as u64;
+        if payload.len() > MAX_PAYLOAD {
+            self.violate(format!("node {from} sent {} bytes", payload.len()));
+        }
+        for to in (0..self.nodes.len()).filter(|&to| to != from) {
+            if let Some(delay) = self.network.carry(from, to, &mut self.random) {
+                self.frame_number += 1;
+                let frame = (self.now + delay, self.frame_number, to, payload.to_vec());
+                self.frames.push(Reverse(frame));
+            }
+        }
+    }
+
+    /// Gives a node a payload that somebody else made: forged, old, garbage.
+    pub fn inject(&mut self, place: usize, payload: &[u8]) {
+        self.with(place, |node, now| node.membership.receive(payload, now));
+    }
+
+    /// The frames that are under way now.
+    pub fn under_way(&self) -> Vec<Vec<u8>> {
+        self.frames.iter().map(|Reverse((.., payload))| payload.clone()).collect()
+    }
+
+    /// Who serves what has changed somewhere.
+    fn recount(&mut self) {
+        self.coverage.until(self.now);
+        let mut sums = vec![(BucketSet::EMPTY, BucketSet::EMPTY); self.slots];
+        for node in self.nodes.iter().filter(|node| node.runs) {
+            for (map, (once, twice)) in node.membership.maps().zip(&mut sums) {
+                *twice = twice.union(&once.intersection(map.serving));
+                *once = once.union(map.serving);
+            }
+        }
+        for (slot, (once, twice)) in sums.into_iter().enumerate() {
+            self.coverage.set(slot, BucketSet::ALL.minus(&once), twice);
+        }
+        if self.once
+            && let Some(slot) = self.coverage.any_twice()
+        {
+            self.violate(format!("slot {slot}: a bucket has two servers"));
+        }
+        self.check_taint();
+    }
+
+    /// Nobody answers for a flow that another holds: where one serves and another, who can be heard
+    /// by it, has flows, the first knows.
+    fn check_taint(&mut self) {
+        if !self.once {
+            return;
+        }
+        let running = || self.nodes.iter().enumerate().filter(|(_, node)| node.runs);
+        let mut pins = Vec::new();
+        for (place, holder) in running() {
+            for (slot, map) in Slot::all().zip(holder.membership.maps()) {
+                let pinned = holder.flows(slot, self.now).0.minus(map.serving);
+                if map.pinned_pass && !pinned.is_empty() {
+                    pins.push((place, slot, pinned));
+                }
+            }
+        }
+        let mut wrong = None;
+        for (owner, node) in running() {
+            let maps: Vec<_> = node.membership.maps().collect();
+            for (holder, slot, pinned) in pins.iter().filter(|(holder, ..)| *holder != owner) {
+                let map = &maps[slot.index()];
+                if !pinned.intersection(map.serving).is_subset(map.tainted) {
+                    wrong = Some(format!(
+                        "slot {slot}: node {owner} would reset flows that node {holder} holds"
+                    ));
+                }
+            }
+        }
+        if let Some(what) = wrong {
+            self.violate(what);
+        }
+    }
+
+    fn violate(&mut self, what: String) {
+        if self.violations.len() < 20 {
+            self.violations.push(Violation { at: self.now, what });
+        }
+    }
+
+    /// Whether all running members have converged on exactly these nodes, and each bucket has one
+    /// server.
+    pub fn settled(&self, members: HostSet) -> bool {
+        self.coverage.whole() && self.agreed(members)
+    }
+
+    /// Whether all running members have converged on exactly these hosts.
+    pub fn agreed(&self, members: HostSet) -> bool {
+        self.nodes.iter().filter(|node| node.runs).all(|node| {
+            let status = node.membership.status();
+            match status.state {
+                State::Converged | State::ConvergedDefault => status.view.hosts == members,
+                State::Draining => status.view.hosts == members,
+                State::Converging => false,
+                _ => true,
+            }
+        })
+    }
+
+    /// Whether every running member sees exactly these hosts, agreed or not.
+    pub fn sees(&self, members: HostSet) -> bool {
+        let active = |node: &&Node| node.runs && node.membership.service() == Service::Active;
+        self.nodes.iter().filter(active).all(|n| n.membership.status().view.hosts == members)
+    }
+
+    /// Convergences all nodes have begun.
+    pub fn convergences(&self) -> u64 {
+        self.nodes.iter().map(|node| node.membership.convergences()).sum()
+    }
+
+    /// Whether a node has told of an event.
+    pub fn told(&self, place: usize, is: impl Fn(&Event) -> bool) -> bool {
+        self.nodes[place].events.iter().any(is)
+    }
+
+    /// Payload bytes sent by all nodes.
+    pub fn sent_bytes(&self) -> u64 {
+        self.nodes.iter().map(|node| node.sent_bytes).sum()
+    }
+
+    /// Heartbeats sent by all nodes.
+    pub fn sent(&self) -> u64 {
+        self.nodes.iter().map(|node| node.sent).sum()
+    }
+}
