@@ -4,14 +4,19 @@
 //! Knows packets as bytes, hosts as numbers and time as an argument. Must not know interfaces,
 //! sockets, eBPF or a clock.
 //!
-//! [`host`] and [`buckets`] are the words, [`key`] what all hosts share, [`slot`] how port rules
-//! are numbered, [`map`] who owns what. Port rules, the filter's decision and membership are being
-//! built; the director refuses `mode = "nlb"` by name until they are.
+//! [`host`] and [`buckets`] are the words and [`key`] is what all hosts share. [`rules`] says which
+//! map of buckets a packet goes by ([`slot`]), [`hash`] which bucket it is in, [`map`] which host
+//! owns that. [`filter`] holds what a host decides by, and why. The decision itself and membership
+//! are being built; the director refuses `mode = "nlb"` by name until they are.
 
 #![forbid(unsafe_code)]
 
 pub mod buckets;
+pub mod filter;
+pub mod hash;
 pub mod host;
 pub mod key;
 pub mod map;
+pub mod rules;
 pub mod slot;
+pub mod tuple;

@@ -69,7 +69,8 @@ fn a_weight_above_0_never_vanishes() {
     assert!(shares(&weights).into_iter().all(|share| share >= 1));
 }
 
-/// A host that has the same members computes the same map, whatever happened before.
+/// Computed from the module's description in another language: every host that has the same members
+/// has the same map, whatever happened before and whatever version it runs.
 #[test]
 fn the_map_of_a_key_is_the_same_in_every_version() {
     let map = target(key(), GROUP, &equal(5));

@@ -1,0 +1,15 @@
+//! The filter: which frames a host passes up to its own stack and which it drops.
+//!
+//! The same decision is made twice: by a plain function here, and by a program in the kernel that
+//! a test holds to the function, frame by frame. So what is read of a frame is what a small program
+//! can read: no checksums, no lengths beyond the headers, which the stack behind it checks anyway.
+//!
+//! [`Policy`] is what it decides by, [`Flows`] what it remembers, [`Reason`] what it says.
+
+mod flows;
+mod policy;
+mod reason;
+
+pub use flows::{Flows, FragmentKey, Memory, Socket};
+pub use policy::{Echo, HostState, Owner, Policy, SlotState};
+pub use reason::Reason;
