@@ -12,6 +12,8 @@
 #![forbid(unsafe_code)]
 
 pub mod buckets;
+pub mod capacity;
+pub mod delivery;
 pub mod filter;
 pub mod hash;
 pub mod host;

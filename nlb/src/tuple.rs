@@ -3,6 +3,8 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
+use forwarding::wire::protocol;
+
 /// The port of PPTP's control connection, whose tunnel is GRE (RFC 2637).
 pub const PPTP: u16 = 1723;
 
@@ -19,6 +21,14 @@ pub struct Tuple {
     pub vip: IpAddr,
     /// The port of the virtual address, host order; 0 of GRE.
     pub vip_port: u16,
+}
+
+impl Tuple {
+    /// The GRE tunnel between the same addresses.
+    #[must_use]
+    pub fn tunnel(&self) -> Tuple {
+        Tuple { protocol: protocol::GRE, client_port: 0, vip_port: 0, ..*self }
+    }
 }
 
 impl fmt::Display for Tuple {

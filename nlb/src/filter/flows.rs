@@ -24,7 +24,7 @@ pub struct FragmentKey {
     pub destination: IpAddr,
     /// Identification, host order: 16 bits in IPv4, 32 in IPv6.
     pub id: u32,
-    /// IP protocol number; of IPv6 that behind the fragment header.
+    /// IP protocol number; 0 in IPv6, whose identification stands for all protocols.
     pub protocol: u8,
 }
 

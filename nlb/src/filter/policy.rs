@@ -2,12 +2,14 @@
 
 use std::net::IpAddr;
 
-use forwarding::wire::ethernet;
+use forwarding::wire::{ethernet, protocol};
 
 use crate::buckets::{Bucket, BucketSet};
+use crate::hash;
 use crate::key::HashKey;
-use crate::rules::Rules;
+use crate::rules::{Choice, Found, Rules};
 use crate::slot::{SLOTS, Slot};
+use crate::tuple::{PPTP, Tuple};
 
 /// What the filter decides by. It is replaced as a whole or, in the kernel, map by map.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,6 +115,18 @@ impl Policy {
         [(&self.vips, Owner::Cluster), (&self.own, Owner::Own), (&self.peers, Owner::Peer)]
             .into_iter()
             .find_map(|(addresses, owner)| addresses.contains(&address).then_some(owner))
+    }
+
+    /// By which map and in which bucket of it a flow goes, of TCP, UDP or GRE; `None` when a disabled
+    /// rule covers it. GRE goes with the control connection of PPTP, in TCP port 1723.
+    pub fn place(&self, tuple: &Tuple) -> Option<(Choice, Bucket)> {
+        let found = if tuple.protocol == protocol::GRE {
+            self.rules.lookup(tuple.vip, protocol::TCP, PPTP)
+        } else {
+            self.rules.lookup(tuple.vip, tuple.protocol, tuple.vip_port)
+        };
+        let Found::Choice(choice) = found else { return None };
+        Some((choice, hash::bucket(self.hash, choice.group, choice.affinity, tuple)))
     }
 
     /// Whether this host passes new flows of a bucket.

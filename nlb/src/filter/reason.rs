@@ -58,7 +58,7 @@ reasons! {
     drop 20 BucketTainted "bucket-tainted" "not the beginning of a flow, in a bucket in which another host still holds flows: it may be one of them";
     drop 21 Quarantine "quarantine" "this host does not fit to the cluster and serves nothing";
     drop 22 FragUnknown "frag-unknown" "a later fragment of a packet whose first one has not been seen";
-    drop 23 Malformed "malformed" "headers that are cut or cannot be: the stack would drop it too";
+    drop 23 Malformed "malformed" "headers that are cut, that cannot be, or too many IPv6 extension headers";
 }
 
 impl Reason {
