@@ -8,9 +8,10 @@
 pub mod config;
 pub mod control;
 pub mod dispatch;
+pub mod filter;
 pub mod fwmark;
-mod node;
 pub mod network;
+mod node;
 pub mod process;
 pub mod steer;
 pub mod table;
