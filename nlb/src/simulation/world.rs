@@ -349,6 +349,15 @@ impl World {
         })
     }
 
+    /// Whether every running member serves its share of the map, no more and no less.
+    pub fn as_computed(&self) -> bool {
+        let active = |node: &&Node| node.runs && node.membership.service() == Service::Active;
+        self.nodes.iter().filter(active).all(|node| {
+            let host = node.membership.host();
+            node.membership.maps().all(|map| *map.serving == map.target.of(host))
+        })
+    }
+
     /// Whether every running member sees exactly these hosts, agreed or not.
     pub fn sees(&self, members: HostSet) -> bool {
         let active = |node: &&Node| node.runs && node.membership.service() == Service::Active;
