@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::host::{HostId, HostSet};
 use crate::membership::{Command, SlotCommand};
-use crate::slot::Slot;
+use crate::slot::{GroupId, Slot};
 
 use super::measure::Measures;
 use super::node::{plan, settings};
@@ -13,7 +13,6 @@ use super::world::{Violation, World};
 
 /// The usual period.
 pub const SECOND: Duration = Duration::from_secs(1);
-const SLOTS: usize = 5;
 
 /// What one run of a case gave.
 #[derive(Clone, Debug)]
@@ -129,6 +128,11 @@ const DRAIN: Limits = Limits { settled: ms(30_000), ..PLANNED };
 /// Buckets with affinity wait for their flows, 30 s at most.
 const WEIGHT: Limits = Limits { settled: ms(40_000), ..PLANNED };
 
+/// The groups of the usual plan.
+pub fn groups() -> Vec<GroupId> {
+    plan(id(0)).slots.iter().map(|slot| slot.group).collect()
+}
+
 /// The ids of the first `nodes` nodes.
 pub fn hosts(nodes: usize) -> HostSet {
     HostId::all().take(nodes).collect()
@@ -140,7 +144,7 @@ fn id(place: usize) -> HostId {
 
 /// A settled cluster of nodes that did not start at the same time.
 pub fn cluster(seed: u64, nodes: usize, period: Duration, loss: f64) -> World {
-    let mut world = World::new(seed, SLOTS);
+    let mut world = World::new(seed, groups());
     world.network.loss = loss;
     for place in 0..nodes {
         let pause = world.random().between(Duration::ZERO, period / 4);

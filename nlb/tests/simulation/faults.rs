@@ -131,6 +131,7 @@ fn a_partition_that_heals_at_any_moment_ends_with_every_bucket_served_once() {
             world.network.part(&[0, 1], &[2, 3]);
             world.run(ms(cut));
             world.network.heal();
+            world.run(2 * SECOND);
             settles(&mut world, hosts(4), 15 * SECOND, seed);
             let before = world.convergences();
             world.once = true;
@@ -203,7 +204,7 @@ fn a_node_that_stood_still_serves_nothing_from_its_first_moment_on() {
 fn an_isolated_node_serves_or_stops_as_configured() {
     use nlb::membership::Isolated;
     for (isolated, serves) in [(Isolated::Serve, true), (Isolated::Stop, false)] {
-        let mut world = World::new(1, 5);
+        let mut world = World::new(1, groups());
         for place in 0..2 {
             let host = id(place as u8 + 1);
             let settings = nlb::membership::Settings {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nlb::host::{HostId, HostSet};
 use nlb::simulation::World;
-use nlb::simulation::cases::{SECOND, cluster, hosts};
+use nlb::simulation::cases::{SECOND, cluster, groups, hosts};
 
 mod faults;
 mod figures;

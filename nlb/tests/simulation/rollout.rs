@@ -37,6 +37,7 @@ fn a_new_configuration_waits_for_all_and_then_switches_without_a_gap() {
         let kept = group(&world, 0, 102);
 
         world.with(3, |node, now| node.membership.reload(second(id(4)), now));
+        world.ask_for(second(id(1)).slots.iter().map(|slot| slot.group).collect());
         world.mark();
         let mut least = usize::MAX;
         let done = world.run_while(15 * SECOND, |world| {

@@ -76,7 +76,7 @@ fn a_second_node_with_a_taken_id_is_quarantined_whatever_its_nonce() {
 #[test]
 fn of_two_nodes_with_one_id_and_nobody_else_the_older_boot_goes_on() {
     for seed in seeds(3) {
-        let mut world = World::new(seed, 5);
+        let mut world = World::new(seed, groups());
         world.start(settings(1, SECOND, 100), plan(id(2)));
         world.start(settings(1, SECOND, 200), plan(id(2)));
         world.run(30 * SECOND);
