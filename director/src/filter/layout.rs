@@ -7,7 +7,7 @@
 //! | `ranges` | 0 | one entry of [`RANGE`] bytes after the other |
 //! | `slots` | slot | how a packet is hashed for it, serving and tainted buckets |
 //! | `state` | 0 | [`ACTIVE`] or the number of the reason for which nothing is passed |
-//! | `pins`, `retired` | [`FLOW_KEY`] bytes: client, virtual address, ports, protocol, family | when it was last seen |
+//! | `pins`, `retired` | [`FLOW_KEY`] bytes: client, virtual address, ports, protocol, family | when it was last seen, whether it ends |
 //! | `fragments` | source, destination, identification, protocol, family | when, and the reason of the first |
 //! | `counters` | number of a reason | packets, by CPU |
 //! | `opened` | slot | TCP flows begun, by CPU |
@@ -94,8 +94,9 @@ pub(super) mod flow {
     pub(crate) const FAMILY: i16 = 37;
     pub(crate) const END: i16 = 38;
 }
-/// Nanoseconds of the monotonic clock when the flow was last seen.
-pub(super) const FLOW_VALUE: usize = 8;
+/// Nanoseconds of the monotonic clock when the flow was last seen, 8 bytes; then 8 bytes that are not
+/// 0 once the client has sent FIN or RST.
+pub(super) const FLOW_VALUE: usize = 16;
 
 /// A fragmented packet: two addresses, identification, protocol, family, two zeroes.
 pub(super) const FRAGMENT_KEY: usize = 40;
@@ -109,7 +110,7 @@ pub(super) mod fragment {
     pub(crate) const FAMILY: i16 = 37;
     pub(crate) const END: i16 = 38;
 }
-/// When (as [`FLOW_VALUE`]), then the number of the reason in 8 bytes.
+/// When (as in [`FLOW_VALUE`]), then the number of the reason in 8 bytes.
 pub(super) const FRAGMENT_VALUE: usize = 16;
 
 /// An address as it lies in a key, and its family.

@@ -4,7 +4,7 @@ use netio::bpf::Register::{R0, R1, R2, R3, R4, R5, R10};
 use netio::bpf::{Alu, Condition, Helper, Label, Map, Size};
 
 use super::Writer;
-use super::stack::{CONTEXT, FLOW, FRAGMENT, INDEX, REASON, SOCKET, VALUE};
+use super::stack::{CLOSING, CONTEXT, FLOW, FRAGMENT, INDEX, QUOTED, REASON, SOCKET, VALUE};
 use crate::filter::layout::{IPV6, flow};
 
 /// The state of a socket that waits for connections (`TCP_LISTEN`).
@@ -64,24 +64,35 @@ impl Writer<'_> {
         asm.place(none);
     }
 
-    /// Goes to `not` if the flow is not pinned; a pin is as good as new afterwards.
+    /// Goes to `not` if the flow is not pinned; a pin that is there is as good as
+    /// new afterwards and knows whether the flow ends, unless the packet is only quoted in an error.
     pub(super) fn pinned(&mut self, not: Label) {
         self.asm.lookup(&self.memory.pins, FLOW);
         self.asm.jump_if(Condition::Equal, R0, 0, not);
+        let asm = &mut self.asm;
+        let goes_on = asm.label("goes on");
+        asm.load(Size::Byte, R1, R10, QUOTED);
+        asm.jump_if(Condition::NotEqual, R1, 0, goes_on);
         // The address must outlive the call for the time.
-        self.asm.store(Size::Double, R10, VALUE, R0);
-        self.asm.call(Helper::KtimeGetNs);
-        self.asm.load(Size::Double, R1, R10, VALUE);
-        self.asm.store(Size::Double, R1, 0, R0);
+        asm.store(Size::Double, R10, VALUE, R0);
+        asm.call(Helper::KtimeGetNs);
+        asm.load(Size::Double, R1, R10, VALUE);
+        asm.store(Size::Double, R1, 0, R0);
+        asm.load(Size::Byte, R2, R10, CLOSING);
+        asm.jump_if(Condition::Equal, R2, 0, goes_on);
+        asm.store(Size::Double, R1, 8, R2);
+        asm.place(goes_on);
     }
 
     /// Pins the flow.
     pub(super) fn pin(&mut self) {
+        self.asm.store(Size::Double, R10, VALUE + 8, 0);
         note(&mut self.asm, &self.memory.pins, FLOW);
     }
 
     /// Notes that the flow was given up.
     pub(super) fn retire(&mut self) {
+        self.asm.store(Size::Double, R10, VALUE + 8, 0);
         note(&mut self.asm, &self.memory.retired, FLOW);
     }
 

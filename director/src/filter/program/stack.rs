@@ -43,21 +43,23 @@ pub(super) const TO: i16 = -193;
 pub(super) const KIND: i16 = -194;
 /// 1 if this is the first fragment of several, one byte.
 pub(super) const FIRST_FRAGMENT: i16 = -195;
-/// 1 if this is a later fragment, one byte.
-pub(super) const LATER_FRAGMENT: i16 = -196;
+/// 1 if the flow is that of a packet quoted in an ICMP error, one byte.
+pub(super) const QUOTED: i16 = -196;
+/// Not 0 if the client ends the flow with this packet: TCP's FIN and RST, one byte.
+pub(super) const CLOSING: i16 = -197;
+/// Flags and offset of an IPv4 header, in network order.
+pub(super) const FRAGMENT_BITS: i16 = -200;
 
 /// Whose MAC address a frame was sent to.
 #[derive(Clone, Copy)]
 #[repr(i32)]
 pub(super) enum To {
-    /// Somebody else's.
-    Other = 0,
+    /// A single host's, this or another.
+    Host = 0,
     /// The cluster's.
     Cluster = 1,
-    /// This host's.
-    Own = 2,
     /// Broadcast or multicast.
-    Group = 3,
+    Group = 2,
 }
 
 /// What kind of packet is decided about.
@@ -74,4 +76,6 @@ pub(super) enum Kind {
     Tunnel = 4,
     /// An ICMP echo request.
     Echo = 5,
+    /// A later fragment, which goes where the first one went.
+    Fragment = 6,
 }

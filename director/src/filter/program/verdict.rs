@@ -10,7 +10,8 @@ use super::stack::{CONTEXT, FIRST_FRAGMENT, INDEX, REASON, TO, To};
 impl Writer<'_> {
     /// Where to go for a reason.
     pub(super) fn reason(&mut self, reason: Reason) -> Label {
-        self.reasons[usize::from(reason.number())]
+        let place = usize::from(reason.number());
+        *self.reasons[place].get_or_insert_with(|| self.asm.label(reason.label()))
     }
 
     /// Goes there.
@@ -22,14 +23,16 @@ impl Writer<'_> {
     /// Writes the reasons, and what follows: note it for later fragments, count, pass or drop.
     pub(super) fn verdicts(&mut self) {
         let verdict = self.verdict;
-        for reason in Reason::ALL {
-            let label = self.reason(*reason);
+        let whole = self.asm.label("no first fragment");
+        // The verifier refuses what nobody can come to: reasons that are only in maps.
+        for (reason, label) in Reason::ALL.iter().zip(std::mem::take(&mut self.reasons)) {
+            let Some(label) = label else { continue };
             self.asm.place(label);
             self.asm.mov(REASON, i32::from(reason.number()));
-            self.asm.jump(verdict);
+            // What is malformed might not tell which packet it is of.
+            self.asm.jump(if *reason == Reason::Malformed { whole } else { verdict });
         }
         self.asm.place(verdict);
-        let whole = self.asm.label("no first fragment");
         self.asm.load(Size::Byte, R1, R10, FIRST_FRAGMENT);
         self.asm.jump_if(Condition::Equal, R1, 0, whole);
         self.note_fragment();

@@ -1,5 +1,13 @@
 //! The filter at work in the kernel, packet by packet (`BPF_PROG_TEST_RUN`).
+//!
+//! Without root there is no program to ask, and these tests have nothing to say.
 
+mod bed;
+mod frames;
+mod load;
+mod packets;
+mod policies;
+mod property;
 mod siphash;
 
 use netio::bpf::{Insn, LoadError, Program, ProgramType};
