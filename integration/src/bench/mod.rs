@@ -13,12 +13,14 @@
 //! | `scheduling` | `new/...`: new connections per second by scheduler | |
 //! | `memory` | `memory/...`: bytes per connection | 2 GiB or more |
 //! | `publish` | `publish/...`: services change while packets flow | root for `publish/lab-...` |
+//! | `filter` | `filter/...`: ns per frame of nlb mode's XDP program | root |
 //! | `lab` | `lab/...`, `idle/cpu`: a real director on veth pairs | root |
 
 mod chart;
 mod compare;
 mod director;
 mod figure;
+mod filter;
 mod floor;
 mod flows;
 mod frames;
@@ -100,6 +102,7 @@ pub fn run(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<Vec<Figure>> {
     scheduling::run(&mut run)?;
     memory::run(&mut run)?;
     publish::run(&mut run)?;
+    filter::run(&mut run)?;
     lab::run(&mut run)?;
     let Run { figures, .. } = run;
     ensure!(!figures.is_empty(), "nothing was measured that has {:?} in its name", plan.only);
