@@ -9,6 +9,7 @@ pub mod config;
 pub mod control;
 pub mod dispatch;
 pub mod fwmark;
+pub mod keeper;
 pub mod network;
 pub mod process;
 pub mod steer;
