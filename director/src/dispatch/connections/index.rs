@@ -233,5 +233,8 @@ impl<B: Buckets> Index<B> {
 }
 
 #[cfg(test)]
+#[path = "index_model.rs"]
+mod model;
+#[cfg(test)]
 #[path = "index_tests.rs"]
 mod tests;
