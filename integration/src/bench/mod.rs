@@ -12,6 +12,7 @@
 //! | `pipeline` | `pipeline/...`: ns per packet over a port in memory, one worker and two | |
 //! | `scheduling` | `new/...`: new connections per second by scheduler | |
 //! | `memory` | `memory/...`: bytes per connection | 2 GiB or more |
+//! | `stall` | `stall/...`: the longest call while the table grows and while connections expire | |
 //! | `publish` | `publish/...`: services change while packets flow | root for `publish/lab-...` |
 //! | `filter` | `filter/...`: ns per frame of nlb mode's XDP program | root |
 //! | `lab` | `lab/...`, `idle/cpu`: a real director on veth pairs | root |
@@ -33,6 +34,7 @@ mod preference;
 mod publish;
 mod report;
 mod scheduling;
+mod stall;
 mod template;
 mod turns;
 
@@ -101,6 +103,7 @@ pub fn run(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<Vec<Figure>> {
     pipeline::run(&mut run)?;
     scheduling::run(&mut run)?;
     memory::run(&mut run)?;
+    stall::run(&mut run)?;
     publish::run(&mut run)?;
     filter::run(&mut run)?;
     lab::run(&mut run)?;

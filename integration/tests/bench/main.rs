@@ -71,6 +71,9 @@ fn quick_everything_is_measured_and_every_figure_has_its_place_in_the_json() {
     }
     for name in [
         "memory/connection",
+        "stall/growth",
+        "stall/expiry",
+        "stall/expiry-wall",
         "publish/lost",
         "publish/longest-breath",
         "publish/lab-lost",
