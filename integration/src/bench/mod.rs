@@ -1,5 +1,6 @@
 //! What the director costs: per packet, per new connection, per connection kept, through real
-//! sockets, while its services change, and when there is nothing to do.
+//! sockets, while its services change, when there is nothing to do, and when an operator lists what
+//! it has.
 //!
 //! Every figure stands beside its *floor*, the least that a program must do for the same, measured
 //! in turn with it in the same run: a busy neighbour on the machine slows both, and what one
@@ -15,7 +16,7 @@
 //! | `stall` | `stall/...`: the longest call while the table grows and while connections expire | |
 //! | `publish` | `publish/...`: services change while packets flow | root for `publish/lab-...` |
 //! | `filter` | `filter/...`: ns per frame of nlb mode's XDP program | root |
-//! | `lab` | `lab/...`, `idle/cpu`: a real director on veth pairs | root |
+//! | `lab` | `lab/...`, `idle/cpu`, `ipvsadm/...`: a real director on veth pairs | root |
 
 mod chart;
 mod compare;

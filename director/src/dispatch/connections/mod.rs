@@ -58,9 +58,9 @@ use slots::Arena;
 /// what every look-up asks of its shard stays in the nearest cache.
 pub const SHARDS: usize = 64;
 
-/// Slots that are visited without letting go of the lock, for which workers wait: some twenty
-/// microseconds at most.
-const VISITED: usize = 64;
+/// Slots of a part: they are visited without letting go of the shard's lock, for which new connections
+/// wait meanwhile, some twenty microseconds at most.
+pub const PART: usize = 64;
 
 /// Connections that a table can hold at most.
 pub const MOST: usize = index::SLOTS as usize * SHARDS / 2;
@@ -326,14 +326,19 @@ impl Connections {
         self.shards[shard % SHARDS].lock(self).expire(now, limit, gone)
     }
 
-    /// Shows every connection of one shard to `see`; false past the last shard.
-    pub fn visit(&self, shard: usize, mut see: impl FnMut(&Connection)) -> bool {
-        let Some(shard) = self.shards.get(shard) else { return false };
-        let used = shard.lock(self).used();
-        for first in (0..used).step_by(VISITED) {
-            shard.lock(self).visit(first..first + VISITED as u32, &mut see);
+    /// Shows the connections of a part of the table to `see`; false past the last part. Every
+    /// connection is in one part for as long as it lives: at most [`PART`] of each shard are in one
+    /// of them, those of the first part of every shard come first.
+    pub fn visit(&self, part: usize, see: impl FnMut(&Connection)) -> bool {
+        let first = part / SHARDS * PART;
+        let is_there = |shard: &Locked<'_>| first < shard.used() as usize;
+        let mut shard = self.shards[part % SHARDS].lock(self);
+        if is_there(&shard) {
+            shard.visit(first as u32..(first + PART) as u32, see);
+            return true;
         }
-        true
+        drop(shard);
+        self.shards.iter().any(|shard| is_there(&shard.lock(self)))
     }
 
     /// Has the memory at hand that new connections will soon need. To be called when that is asked
