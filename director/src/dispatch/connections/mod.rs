@@ -58,7 +58,7 @@ use slots::Arena;
 /// what every look-up asks of its shard stays in the nearest cache.
 pub const SHARDS: usize = 64;
 
-/// Slots of a part: they are visited without letting go of the shard's lock, for which new connections
+/// Slots that are visited without letting go of the shard's lock, for which new connections
 /// wait meanwhile, some twenty microseconds at most.
 pub const PART: usize = 64;
 
@@ -204,8 +204,8 @@ impl Connections {
         mut goes: impl FnMut(&Connection) -> bool,
     ) {
         let used = shard.lock(self).used() as usize;
-        for from in (first..used).step_by(VISITED * step) {
-            let slots = (from..used.min(from + VISITED * step)).step_by(step);
+        for from in (first..used).step_by(PART * step) {
+            let slots = (from..used.min(from + PART * step)).step_by(step);
             shard.lock(self).thin_out(slots, &mut goes, |connection| self.gone(connection));
         }
     }
