@@ -180,7 +180,7 @@ mod tests {
             let late = |script: &&[Case]| {
                 script.iter().skip(1).any(|case| Alike::of(case) == Alike::Connections)
             };
-            assert!(!scripts.iter().any(|script| late(script)), "{name}");
+            assert!(!scripts.iter().any(late), "{name}");
         }
     }
 }
