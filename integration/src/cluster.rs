@@ -20,6 +20,7 @@ use std::time::Duration;
 use anyhow::Result;
 use nix::sys::signal::Signal;
 
+use crate::http;
 use crate::lab::{Host, Lab, Process, Segment};
 use crate::running::Director;
 
@@ -129,6 +130,21 @@ impl Cluster {
         self.hosts.iter().map(start).collect()
     }
 
+    /// Fetches from inside the client.
+    ///
+    /// # Errors
+    /// When the client's namespace is gone; failed requests are in the tally.
+    pub fn fetch(
+        &self,
+        plan: &http::Plan,
+        progress: impl FnMut(http::Progress) + Send,
+    ) -> Result<http::Tally> {
+        self.client.run(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            Ok(runtime.block_on(http::fetch_many(plan, progress)))
+        })?
+    }
+
     /// Starts the node of host `number` (1, 2, ...) and waits until its filter is in place.
     ///
     /// # Errors
@@ -152,6 +168,33 @@ impl Cluster {
         }
         Ok(nodes)
     }
+}
+
+/// Puts a director before the hosts of the cluster, on the same segment, and prepares the hosts for
+/// it: `config` is [`Cluster::config`] with mode `dispatcher`. The agents keep the VIPs on the hosts
+/// as long as they run.
+///
+/// # Errors
+/// When one of them does not start; the error shows its log.
+pub fn dispatch(
+    cluster: &Cluster,
+    lab_binary: &Path,
+    config: &str,
+) -> Result<(Director, Vec<Process>)> {
+    let host = cluster.lab.host("director")?;
+    cluster.lab.connect(&host, &cluster.wire, "eth0", &["10.78.0.1/16", "fd78::1/64"])?;
+    let start = |host: &Host| {
+        let agent = host
+            .command(lab_binary)
+            .args(["realserver-agent", "run"])
+            .args(["--vip", &VIP_V4.to_string(), "--vip", &VIP_V6.to_string()])
+            .spawn()?;
+        agent.wait_for_log("ready", Duration::from_secs(10))?;
+        Ok(agent)
+    };
+    let agents = cluster.hosts.iter().map(start).collect::<Result<_>>()?;
+    let config = format!("own_addresses = true\n{config}");
+    Ok((Director::start(&cluster.lab, &host, &config)?, agents))
 }
 
 /// Ends a node as a crash does: at once, with no word to the others.

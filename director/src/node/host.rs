@@ -53,19 +53,9 @@ impl Host {
         self.membership.service() == Service::Active
     }
 
-    /// The port rules in force.
-    pub(super) fn rules(&self) -> &Rules {
-        &self.policy.rules
-    }
-
     /// What the filter decides by.
     pub(super) fn policy(&self) -> &Policy {
         &self.policy
-    }
-
-    /// The cluster's keys.
-    pub(super) fn key(&self) -> &ClusterKey {
-        &self.key
     }
 
     /// Addresses of this host alone, and of the others, as they are now.
