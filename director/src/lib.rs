@@ -8,6 +8,7 @@
 pub mod config;
 pub mod control;
 pub mod dispatch;
+pub mod filter;
 pub mod fwmark;
 mod node;
 pub mod network;
