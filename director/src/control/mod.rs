@@ -23,6 +23,7 @@ mod guard;
 mod listing;
 mod method;
 mod metrics;
+pub mod nlb;
 pub mod operations;
 mod replies;
 mod routes;

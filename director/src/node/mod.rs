@@ -12,12 +12,17 @@
 //! where [`nlb::membership`] is.
 //!
 //! `identity` who this host is, `plan` what the file comes to, `segment` the sockets, `sockets` and
-//! `flows` what connections it holds, `host` the mind.
+//! `flows` what connections it holds, `host` the mind; `operations` what operators ask of it,
+//! `answers` what it says to that, `reload` the file once more.
 
+mod about;
+mod answers;
 mod flows;
 mod host;
 mod identity;
+mod operations;
 mod plan;
+mod reload;
 mod segment;
 mod sockets;
 
@@ -36,17 +41,22 @@ use netio::bpf::XdpMode;
 use netio::interface;
 use nix::time::{ClockId, clock_gettime};
 use realserver_agent::host::Preparation;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use tracing::{info, warn};
 
 use crate::config::Config;
 use crate::config::nlb::{InitialState, Isolated, Key, Nlb};
+use crate::control;
 use crate::filter::Place;
 use crate::network::{Follower, Network};
 use crate::process::{Signals, interfaces};
+use about::About;
 use host::Host;
 use identity::Identity;
+use operations::Control;
+use reload::Reload;
 use segment::Segment;
 use sockets::Held;
 
@@ -61,6 +71,7 @@ const ANNOUNCEMENTS: u32 = 5;
 /// # Errors
 /// What kept it from starting, or made it end.
 pub(crate) async fn run(path: PathBuf, config: Config, mut signals: Signals) -> Result<()> {
+    let (listener, socket) = control::socket::bind(&config.control)?;
     let (follower, network) =
         Follower::start().await.context("cannot follow the kernel's network tables")?;
     let identity = Identity::find(&network.load(), &config.nlb.hosts)?;
@@ -87,8 +98,14 @@ pub(crate) async fn run(path: PathBuf, config: Config, mut signals: Signals) -> 
     let mut quiet = Preparation::new()?;
     let prepared = quiet.add_vips(&vips).await;
     let host = Arc::new(Mutex::new(host));
+    let wake = Arc::new(Notify::new());
+    let about = About::new(path.clone(), &config, &identity, name());
+    let again = Reload::new(&path, identity.host, config);
+    let control = Arc::new(Control::new(host.clone(), wake.clone(), about, again));
     let mut node = Node {
-        host: host.clone(),
+        host,
+        wake,
+        control: control.clone(),
         segment,
         identity,
         network,
@@ -96,11 +113,18 @@ pub(crate) async fn run(path: PathBuf, config: Config, mut signals: Signals) -> 
         announcements: ANNOUNCEMENTS,
     };
     let outcome = match prepared {
-        Ok(()) => node.serve(&follower, &mut signals).await,
+        Ok(()) => {
+            info!("ready: control socket {}", socket.path().display());
+            let server = tokio::spawn(control::server::serve(listener, control));
+            let outcome = node.serve(&follower, &mut signals).await;
+            server.abort();
+            outcome
+        }
         Err(error) => Err(error),
     };
     node.leave();
     quiet.undo().await;
+    drop(socket);
     info!("ended");
     outcome
 }
@@ -108,6 +132,9 @@ pub(crate) async fn run(path: PathBuf, config: Config, mut signals: Signals) -> 
 /// The loop's own things.
 struct Node {
     host: Arc<Mutex<Host>>,
+    /// Somebody has changed something behind the loop's back.
+    wake: Arc<Notify>,
+    control: Arc<Control>,
     segment: Segment,
     identity: Identity,
     network: Arc<ArcSwap<Network>>,
@@ -129,7 +156,8 @@ impl Node {
             tokio::select! {
                 _ = signals.terminate.recv() => { info!("SIGTERM: ending"); return Ok(()); }
                 _ = signals.interrupt.recv() => { info!("SIGINT: ending"); return Ok(()); }
-                _ = signals.hangup.recv() => warn!("SIGHUP: not taken in mode nlb yet: restart instead"),
+                _ = signals.hangup.recv() => drop(self.control.reload("SIGHUP")),
+                () = self.wake.notified() => {}
                 turn = self.segment.turn(answering, &mut heard) => {
                     turn.with_context(|| format!("interface {}", self.identity.interface))?;
                 }

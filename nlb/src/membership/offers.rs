@@ -1,7 +1,7 @@
 //! What every member offers for a slot: what the map in force was made of, and what an operator
 //! changes in thought to ask for another.
 
-use crate::heartbeat::SlotTerms;
+use crate::heartbeat::{Digest, SlotTerms};
 use crate::host::HostId;
 use crate::slot::Slot;
 
@@ -23,6 +23,16 @@ impl Membership {
     /// and what operators made of it since.
     pub fn slot_plans(&self) -> &[SlotPlan] {
         &self.plan.slots
+    }
+
+    /// The configuration in force on this host.
+    pub fn digest(&self) -> Digest {
+        self.plan.digest
+    }
+
+    /// Its generation.
+    pub fn generation(&self) -> u64 {
+        self.plan.generation
     }
 
     /// What the members of the view offer for a slot, in order of their ids.
