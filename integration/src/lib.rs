@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bench;
+pub mod cluster;
 pub mod demo;
 pub mod golden;
 pub mod http;

@@ -143,6 +143,8 @@ impl Director {
             !log.contains("frames of packet memory are lost"),
             "the director lost frames:\n{log}"
         );
+        // Each worker has accounted for all of them.
+        ensure!(log.contains("has ended; "), "no worker tells where its frames are:\n{log}");
         Ok(())
     }
 }

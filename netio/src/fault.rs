@@ -5,7 +5,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use crate::{Frame, Pool, Port, PortCounters};
+use crate::{Frame, Held, Pool, Port, PortCounters};
 
 /// How often each fault happens, in frames of a thousand. All zero: none ever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,8 +105,9 @@ impl<P: Port> Port for FaultInjector<P> {
         self.inner.counters()
     }
 
-    fn held(&self) -> usize {
-        self.inner.held() + self.received.len()
+    fn held(&self) -> Held {
+        let Held { receiving, transmitting } = self.inner.held();
+        Held { receiving: receiving + self.received.len(), transmitting }
     }
 
     fn is_lively(&self) -> bool {
@@ -199,7 +200,7 @@ mod tests {
     }
 
     fn wire_has_more(port: &FaultInjector<MemoryPort>) -> bool {
-        port.held() > 0
+        port.held().total() > 0
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{Frame, HEADROOM, PartialChecksum, Pool, Port, PortCounters};
+use crate::{Frame, HEADROOM, Held, PartialChecksum, Pool, Port, PortCounters};
 
 /// A packet on its way between two ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,8 +178,8 @@ impl Port for MemoryPort {
         self.counters
     }
 
-    fn held(&self) -> usize {
-        0
+    fn held(&self) -> Held {
+        Held::default()
     }
 }
 

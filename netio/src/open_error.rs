@@ -101,15 +101,17 @@ pub enum OpenError {
         chunk_size: usize,
     },
     /// Ring sizes must be powers of two.
-    #[error("a ring of {size} entries: the size must be a power of two from 64 to 32768")]
+    #[error("a ring ({ring}) of {size} entries: the size must be a power of two from 64 to 32768")]
     RingSize {
+        /// Which of them.
+        ring: &'static str,
         /// As asked for.
         size: u32,
     },
     /// The pool has not enough free chunks to fill the socket's fill ring.
     #[error(
         "the fill ring needs {needed} chunks and the pool has {available} left: make the pool larger (a worker needs \
-         two times the ring size for every port) or the rings smaller"
+         the RX ring and two times the TX ring for every port) or the rings smaller"
     )]
     PoolExhausted {
         /// Chunks for the fill ring.

@@ -14,7 +14,7 @@ use pcap_file::pcap::PcapReader;
 
 use crate::capture::{Capture, CaptureError, into_io};
 use crate::memory::place;
-use crate::{Frame, Pool, Port, PortCounters, complete_checksum};
+use crate::{Frame, Held, Pool, Port, PortCounters, complete_checksum};
 
 /// A port that receives what is in one capture file and transmits into another.
 #[derive(Debug)]
@@ -165,8 +165,8 @@ impl Port for PcapPort {
         self.counters
     }
 
-    fn held(&self) -> usize {
-        0
+    fn held(&self) -> Held {
+        Held::default()
     }
 }
 

@@ -1,6 +1,7 @@
 //! A port: where packets come from and go to.
 
 use std::io;
+use std::iter::Sum;
 use std::os::fd::BorrowedFd;
 
 use crate::{Frame, Pool};
@@ -22,6 +23,32 @@ pub struct PortCounters {
     pub transmit_dropped: u64,
     /// Times the kernel had to be woken to transmit.
     pub wakeups: u64,
+}
+
+/// Chunks of a pool that are with a port, by what for. What is neither there, nor in the pool, nor in
+/// anybody's hand, is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Empty, to receive into, or received and not handed out yet: fill and RX ring.
+    pub receiving: usize,
+    /// Being sent, or sent and not taken back yet: TX and completion ring.
+    pub transmitting: usize,
+}
+
+impl Held {
+    /// All of them.
+    pub fn total(self) -> usize {
+        self.receiving + self.transmitting
+    }
+}
+
+impl Sum for Held {
+    fn sum<I: Iterator<Item = Held>>(ports: I) -> Held {
+        ports.fold(Held::default(), |sum, held| Held {
+            receiving: sum.receiving + held.receiving,
+            transmitting: sum.transmitting + held.transmitting,
+        })
+    }
 }
 
 /// A packet source and sink: one queue of one interface, a file, or memory.
@@ -66,8 +93,8 @@ pub trait Port: Send {
     /// The counters so far.
     fn counters(&self) -> PortCounters;
 
-    /// Chunks of the pool that this port holds in its rings at the moment.
-    fn held(&self) -> usize;
+    /// Chunks of the pool that this port holds at the moment.
+    fn held(&self) -> Held;
 
     /// Whether there is so much going on that the worker had better look again at once than sleep
     /// until [`readiness`](Port::readiness) says that there is a packet.
@@ -111,7 +138,7 @@ impl<P: Port + ?Sized> Port for Box<P> {
         (**self).counters()
     }
 
-    fn held(&self) -> usize {
+    fn held(&self) -> Held {
         (**self).held()
     }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use crate::capture::Capture;
-use crate::{CaptureError, Frame, Pool, Port, PortCounters};
+use crate::{CaptureError, Frame, Held, Pool, Port, PortCounters};
 
 /// Wraps a port and writes what it receives and what it is given to transmit into a pcap file.
 ///
@@ -98,7 +98,7 @@ impl<P: Port> Port for Trace<P> {
         self.inner.counters()
     }
 
-    fn held(&self) -> usize {
+    fn held(&self) -> Held {
         self.inner.held()
     }
 

@@ -95,8 +95,11 @@ pub struct Config {
     /// `busy_poll`: whether workers look at the card itself while there is traffic; `None` = with
     /// zero-copy.
     pub busy_poll: Option<bool>,
-    /// `ring_size`: descriptors per ring, a power of two, 64..=32768; default 2048.
-    pub ring_size: u32,
+    /// `rx_ring_size`, else `ring_size`: descriptors for frames received, a power of two, 64..=32768;
+    /// default 2048.
+    pub rx_ring_size: u32,
+    /// `tx_ring_size`, else `ring_size`: the same for frames to transmit.
+    pub tx_ring_size: u32,
     /// `frames`: chunks of packet memory per worker; `None` = enough for all rings.
     pub frames: Option<u32>,
     /// `own_addresses`: put the VIPs on an interface and take them away again.

@@ -19,6 +19,8 @@ pub(super) const KEYS: &[&str] = &[
     "cpus",
     "busy_poll",
     "ring_size",
+    "rx_ring_size",
+    "tx_ring_size",
     "frames",
     "own_addresses",
     "control",
@@ -56,6 +58,9 @@ const MOST_CORES: i64 = 1024;
 /// Longest name of an interface: IFNAMSIZ without the final zero.
 const LONGEST_INTERFACE_NAME: usize = 15;
 
+/// Descriptors in a ring where the file says nothing.
+const RING_SIZE: u32 = 2048;
+
 const INTERFACES: &str = "interfaces = [\"eth0\"], the names that `ip link` shows";
 
 /// Reads everything but the services; `None` only when a key that has no default is missing or
@@ -66,8 +71,10 @@ pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config>
     let workers = integer(root, "workers", 1, 1024, " packet threads", report);
     let cpus = cpus(root, workers, report);
     let busy_poll = root.get("busy_poll").and_then(|field| field.boolean(report));
-    let ring_size = ring_size(root, report);
-    let frames = frames(root, ring_size, report);
+    let both = ring_size(root, "ring_size", report).unwrap_or(RING_SIZE);
+    let rx_ring_size = ring_size(root, "rx_ring_size", report).unwrap_or(both);
+    let tx_ring_size = ring_size(root, "tx_ring_size", report).unwrap_or(both);
+    let frames = frames(root, rx_ring_size, report);
     let max_connections = integer(root, "max_connections", 1, MOST as u32, "", report);
     let own_addresses = root.get("own_addresses").and_then(|field| field.boolean(report));
     let control = control(root, report);
@@ -82,7 +89,8 @@ pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config>
         workers: workers.map(|workers| workers as usize),
         cpus,
         busy_poll,
-        ring_size,
+        rx_ring_size,
+        tx_ring_size,
         frames,
         own_addresses: own_addresses.unwrap_or(false),
         control: control.into(),
@@ -145,32 +153,27 @@ fn cpus(root: &Fields<'_>, workers: Option<u32>, report: &mut Report<'_>) -> Vec
     cores
 }
 
-fn ring_size(root: &Fields<'_>, report: &mut Report<'_>) -> u32 {
-    const DEFAULT: u32 = 2048;
-    let meaning = ", a power of two";
-    let Some(size) = integer(root, "ring_size", 64, 32_768, meaning, report) else {
-        return DEFAULT;
-    };
+/// The size of a ring, when the key is there and right.
+fn ring_size(root: &Fields<'_>, key: &str, report: &mut Report<'_>) -> Option<u32> {
+    let size = integer(root, key, 64, 32_768, ", a power of two", report)?;
     if !size.is_power_of_two() {
-        if let Some(field) = root.get("ring_size") {
-            let above = size.next_power_of_two();
-            field.wrong(
-                format!("{size} is not a power of two"),
-                format!("rings are powers of two; write {} or {above}", above / 2),
-                report,
-            );
-        }
-        return DEFAULT;
+        let above = size.next_power_of_two();
+        root.get(key)?.wrong(
+            format!("{size} is not a power of two"),
+            format!("rings are powers of two; write {} or {above}", above / 2),
+            report,
+        );
+        return None;
     }
-    size
+    Some(size)
 }
 
-fn frames(root: &Fields<'_>, ring_size: u32, report: &mut Report<'_>) -> Option<u32> {
+fn frames(root: &Fields<'_>, rx_ring_size: u32, report: &mut Report<'_>) -> Option<u32> {
     let frames = integer(root, "frames", 64, 1 << 22, " per worker", report)?;
-    if frames < ring_size {
+    if frames < rx_ring_size {
         root.get("frames")?.wrong(
-            format!("{frames} frames cannot fill a ring of {ring_size}"),
-            "give at least ring_size, better four times as many, or leave frames out",
+            format!("{frames} frames cannot fill a ring of {rx_ring_size}"),
+            "give at least as many as the RX ring has, better four times as many, or leave frames out",
             report,
         );
     }

@@ -48,9 +48,8 @@ impl Memory {
             Map::create(MapKind::LruHash, name, key, value, capacity.flows)
         };
         let (key, value) = (FRAGMENT_KEY as u32, FRAGMENT_VALUE as u32);
-        let counters = |name, count: usize| {
-            Map::create(MapKind::PerCpuArray, name, 4, 8, count as u32)
-        };
+        let counters =
+            |name, count: usize| Map::create(MapKind::PerCpuArray, name, 4, 8, count as u32);
         Ok(Memory {
             pins: flows("nlb_pins")?,
             retired: flows("nlb_retired")?,

@@ -90,9 +90,8 @@ impl Filter {
         self.attached = None;
         let claim = place.claim.then(|| load_claim(&self.settings)).transpose()?;
         // Without the second program the first would pass frames to nowhere, so it comes first.
-        let claim = claim
-            .map(|program| Link::attach_tcx_ingress(&program, place.ifindex))
-            .transpose()?;
+        let claim =
+            claim.map(|program| Link::attach_tcx_ingress(&program, place.ifindex)).transpose()?;
         let filter = Link::attach_xdp(&self.program, place.ifindex, place.mode)?;
         self.attached = Some(Attached { filter, claim });
         Ok(())
@@ -133,9 +132,8 @@ impl Filter {
     /// # Errors
     /// When the kernel refuses.
     pub fn counters(&self) -> Result<Vec<(Reason, u64)>, MapError> {
-        let count = |reason: &Reason| {
-            Ok((*reason, self.memory.counters.sum(reason.number().into())?))
-        };
+        let count =
+            |reason: &Reason| Ok((*reason, self.memory.counters.sum(reason.number().into())?));
         Reason::ALL.iter().map(count).collect()
     }
 

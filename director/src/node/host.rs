@@ -18,7 +18,7 @@ use tracing::{info, warn};
 
 use super::flows::{self, Flows};
 use super::sockets::Held;
-use crate::filter::{Capacity, Filter, Idle, Place};
+use crate::filter::{Filter, Idle};
 
 /// See the module.
 #[derive(Debug)]
@@ -37,29 +37,18 @@ pub(super) struct Host {
 impl Host {
     /// A host whose filter serves nothing yet. Flows that it holds already, from a node that ran
     /// here before, are the kernel's to remember.
-    ///
-    /// # Errors
-    /// When the kernel refuses the filter.
     pub(super) fn new(
         membership: Membership,
+        filter: Filter,
         policy: Policy,
         key: ClusterKey,
         udp_pin: Duration,
-    ) -> Result<Host> {
-        let filter = Filter::open(&policy, Capacity::default())?;
+    ) -> Host {
         let idle = match udp_pin {
             Duration::ZERO => Idle::default(),
             udp => Idle { udp, ..Idle::default() },
         };
-        Ok(Host { membership, filter, policy, key, published: None, idle, next: None })
-    }
-
-    /// Has the filter decide about the frames of an interface.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub(super) fn attach(&mut self, place: Place) -> Result<()> {
-        Ok(self.filter.attach(place)?)
+        Host { membership, filter, policy, key, published: None, idle, next: None }
     }
 
     /// Whether this host answers for the virtual addresses.

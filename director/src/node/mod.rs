@@ -49,7 +49,7 @@ use tracing::{info, warn};
 use crate::config::Config;
 use crate::config::nlb::{InitialState, Isolated, Key, Nlb};
 use crate::control;
-use crate::filter::Place;
+use crate::filter::{Capacity, Filter, Place};
 use crate::network::{Follower, Network};
 use crate::process::{Signals, interfaces};
 use about::About;
@@ -82,22 +82,25 @@ pub(crate) async fn run(path: PathBuf, config: Config, mut signals: Signals) -> 
     let primary = config.nlb.primary.context("nlb.primary is missing")?;
     let segment = Segment::open(&identity, config.nlb.delivery, primary, &vips)?;
 
-    let settings = settings(&config.nlb, &identity, key.clone(), primary);
-    let wanted = plan::plan(&config, &rules, identity.host, generation(&path));
-    let membership = Membership::new(settings, wanted, clock());
     let policy = host::policy(&identity, segment.cluster(), &config.nlb, vips.clone(), rules, &key);
-    let mut host = Host::new(membership, policy, key, config.nlb.udp_pin)?;
-    let how = attach(&mut host, &identity)?;
+    let mut filter = Filter::open(&policy, Capacity::default())?;
+    let how = attach(&mut filter, &identity)?;
+    // Only now: without the filter the stack would answer what is others' business.
+    let mut quiet = Preparation::new()?;
+    let prepared = quiet.add_vips(&vips).await;
+
+    // From here on time counts: others would miss a host that joined before it was ready.
+    let settings = settings(&config.nlb, &identity, key.clone(), primary);
+    let wanted = plan::plan(&config, &policy.rules, identity.host, generation(&path));
+    let membership = Membership::new(settings, wanted, clock());
+    let host = Host::new(membership, filter, policy, key, config.nlb.udp_pin);
+    let host = Arc::new(Mutex::new(host));
     info!(
-        "host {} on {} ({how}), cluster {primary} at {}",
+        "ready: host {} on {} ({how}), cluster {primary} at {}",
         identity.host,
         identity.interface,
         segment::show(segment.cluster())
     );
-    // Only now: without the filter the stack would answer what is others' business.
-    let mut quiet = Preparation::new()?;
-    let prepared = quiet.add_vips(&vips).await;
-    let host = Arc::new(Mutex::new(host));
     let wake = Arc::new(Notify::new());
     let about = About::new(path.clone(), &config, &identity, name());
     let again = Reload::new(&path, identity.host, config);
@@ -114,7 +117,6 @@ pub(crate) async fn run(path: PathBuf, config: Config, mut signals: Signals) -> 
     };
     let outcome = match prepared {
         Ok(()) => {
-            info!("ready: control socket {}", socket.path().display());
             let server = tokio::spawn(control::server::serve(listener, control));
             let outcome = node.serve(&follower, &mut signals).await;
             server.abort();
@@ -324,12 +326,12 @@ fn secret(nlb: &Nlb) -> Result<ClusterKey> {
 }
 
 /// Puts the filter before the interface, in the driver if that can.
-fn attach(host: &mut Host, identity: &Identity) -> Result<&'static str> {
+fn attach(filter: &mut Filter, identity: &Identity) -> Result<&'static str> {
     let ifindex = identity.index;
     let veth = interface::driver(&identity.interface)?.as_deref() == Some("veth");
     let native = Place { ifindex, mode: XdpMode::Native, claim: veth };
-    let Err(error) = host.attach(native) else { return Ok("filter in the driver") };
+    let Err(error) = filter.attach(native) else { return Ok("filter in the driver") };
     let generic = Place { ifindex, mode: XdpMode::Generic, claim: true };
-    host.attach(generic).with_context(|| format!("in the driver: {error:#}"))?;
+    filter.attach(generic).with_context(|| format!("in the driver: {error:#}"))?;
     Ok("filter at the entry to the stack")
 }

@@ -108,14 +108,14 @@ impl Workers {
         }
     }
 
-    /// Stops all of them, and waits until they have.
+    /// Stops all of them, and waits until they have; then every frame must be where it belongs.
     ///
     /// # Errors
     /// What one of them ended of.
-    pub(super) fn stop(self) -> Result<()> {
+    pub(super) fn stop(mut self) -> Result<()> {
         self.stop.store(true, Relaxed);
         let mut outcome = Ok(());
-        for (index, thread) in self.threads.into_iter().enumerate() {
+        for (index, thread) in self.threads.drain(..).enumerate() {
             match thread.join() {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {
@@ -124,6 +124,12 @@ impl Workers {
                 Err(_) => outcome = Err(anyhow::anyhow!("worker {index} panicked")),
             }
         }
+        for (index, status) in self.statuses.iter().enumerate() {
+            if let Some(frames) = status.last_frames() {
+                info!("worker {index} has ended; {frames}");
+            }
+        }
+        self.check_frames();
         outcome
     }
 }

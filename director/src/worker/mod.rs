@@ -159,6 +159,14 @@ impl Worker {
     /// # Errors
     /// When a port is gone for good.
     pub fn run(mut self) -> std::io::Result<()> {
+        let outcome = self.work();
+        self.waiting.give_back(&mut self.pool);
+        self.early.give_back(&mut self.pool);
+        self.status.conclude(self.frames(), &self.ports);
+        outcome
+    }
+
+    fn work(&mut self) -> std::io::Result<()> {
         while !self.stop.load(Relaxed) {
             let now = self.epoch.elapsed();
             if self.breath(now)? == 0 && !self.ports.iter().any(|port| port.port.is_lively()) {
@@ -170,8 +178,6 @@ impl Worker {
                 break;
             }
         }
-        self.waiting.give_back(&mut self.pool);
-        self.early.give_back(&mut self.pool);
         Ok(())
     }
 
@@ -183,15 +189,15 @@ impl Worker {
             self.routes.forget_servers(self.dispatcher.bindings());
         }
         let mut received = 0;
-        let mut batch = std::mem::take(&mut self.batch);
         for port in 0..self.ports.len() {
             let way_in = &mut self.ports[port].port;
             received += way_in
-                .receive(&mut self.pool, &mut batch, BATCH)
+                .receive(&mut self.pool, &mut self.batch, BATCH)
                 .map_err(|error| gone(way_in, &error))?;
+            let mut batch = std::mem::take(&mut self.batch);
             self.handle(now, &services, port, &mut batch);
+            self.batch = batch;
         }
-        self.batch = batch;
         if !self.early.is_empty() {
             self.retry_early(now, &services);
         }
@@ -281,6 +287,7 @@ impl Worker {
             free: self.pool.available(),
             held: self.ports.iter().map(|port| port.port.held()).sum(),
             waiting: self.waiting.len() + self.early.len(),
+            in_hand: self.batch.len() + self.out.iter().map(Vec::len).sum::<usize>(),
         }
     }
 

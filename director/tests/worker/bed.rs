@@ -2,6 +2,7 @@
 //! that the test decides on.
 
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,8 @@ pub(crate) const VIP6: &str = "[2001:db8:1::10]:80";
 pub(crate) struct Options {
     /// The ports leave partial checksums to their caller.
     pub(crate) plain_ports: bool,
+    /// What is put around the front port, or in its place.
+    pub(crate) front: Option<Box<dyn FnOnce(MemoryPort) -> Box<dyn Port>>>,
     /// The front port's upcall fails.
     pub(crate) deaf_kernel: bool,
     /// The front port's filter.
@@ -165,6 +168,10 @@ fn hands(
     let boxed = |port: MemoryPort| -> Box<dyn Port> {
         if options.plain_ports { Box::new(Plain(port)) } else { Box::new(port) }
     };
+    let front = match options.front {
+        Some(other) => other(front),
+        None => boxed(front),
+    };
     let passed = Arc::new(Mutex::new(Vec::new()));
     let upcall: Upcall = if options.deaf_kernel {
         Box::new(|_| Err(std::io::ErrorKind::WouldBlock.into()))
@@ -177,12 +184,7 @@ fn hands(
     };
     let status = Arc::new(WorkerStatus::default());
     let ports = vec![
-        WorkerPort {
-            port: boxed(front),
-            interface: FRONT,
-            upcall: Some(upcall),
-            filter: options.filter,
-        },
+        WorkerPort { port: front, interface: FRONT, upcall: Some(upcall), filter: options.filter },
         WorkerPort { port: boxed(back), interface: BACK, upcall: None, filter: None },
     ];
     let worker = Worker::new(WorkerParts {
@@ -196,7 +198,8 @@ fn hands(
         resolver: Resolver::disconnected(),
         epoch: Instant::now(),
         status: status.clone(),
-        stop: Arc::default(),
+        // Who calls `run` wants it to come to its end.
+        stop: Arc::new(AtomicBool::new(true)),
     });
     Hands { worker, status, front: front_wire, back: back_wire, passed }
 }

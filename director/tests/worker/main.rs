@@ -4,6 +4,7 @@
 mod accounting;
 mod bed;
 mod checksums;
+mod ending;
 mod forwarding_methods;
 mod fragments;
 mod frames;

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use netio::{Frame, MemoryPort, Pool, Port, PortCounters};
+use netio::{Frame, Held, MemoryPort, Pool, Port, PortCounters};
 
 /// See the module.
 pub(crate) struct Plain(pub(crate) MemoryPort);
@@ -42,7 +42,7 @@ impl Port for Plain {
         self.0.counters()
     }
 
-    fn held(&self) -> usize {
+    fn held(&self) -> Held {
         self.0.held()
     }
 }

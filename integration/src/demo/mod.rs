@@ -1,5 +1,7 @@
-//! The demo: real HTTP through a real director, by every method and over both families.
+//! The demo: real HTTP through a real director, by every method and over both families; then, with
+//! one word changed in its file, without a director, also while a host dies.
 
+mod cluster;
 mod report;
 mod scenario;
 
@@ -17,7 +19,7 @@ pub use scenario::{METHODS, Method};
 /// One row of the closing table: what one scenario came to.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// NAT, tunnel or direct.
+    /// NAT, tunnel or direct; or nlb, where nobody forwards.
     pub method: &'static str,
     /// IPv4 or IPv6.
     pub family: &'static str,
@@ -56,10 +58,12 @@ pub fn run(requests: u64) -> Result<bool> {
     for (method, listing) in listings {
         println!("\n{}: ipvsadm -L -n --stats\n{}", method.name, listing.trim_end());
     }
-    println!("\n{}", report::table(&rows));
+    let (without, death) = cluster::show(requests).context("scenario nlb")?;
+    rows.extend(without);
+    println!("\n{}\n{}", report::table(&rows), death.sentence());
     let whole = rows.iter().filter(|row| row.is_whole()).count();
     println!("demo: {whole} of {} scenarios carried every request", rows.len());
-    Ok(whole == rows.len())
+    Ok(whole == rows.len() && death.is_survived())
 }
 
 /// One method, both families. Everything it builds is gone when it returns.

@@ -9,7 +9,9 @@ use super::PacketOptions;
 use super::socket::{self, Arrival, BATCH, Overflow};
 use super::virtio::{self, Cut};
 use crate::segment::Segmenter;
-use crate::{Frame, HEADROOM, OpenError, PartialChecksum, Pool, Port, PortCounters, interface};
+use crate::{
+    Frame, HEADROOM, Held, OpenError, PartialChecksum, Pool, Port, PortCounters, interface,
+};
 
 /// Bytes of a VLAN tag, and of the addresses before it.
 const TAG: usize = 4;
@@ -287,7 +289,7 @@ impl Port for PacketPort {
         PortCounters { receive_dropped: self.counters.receive_dropped + drops, ..self.counters }
     }
 
-    fn held(&self) -> usize {
-        self.arrivals.len()
+    fn held(&self) -> Held {
+        Held { receiving: self.arrivals.len(), transmitting: 0 }
     }
 }

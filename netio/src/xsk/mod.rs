@@ -57,6 +57,50 @@ impl fmt::Display for Bind {
     }
 }
 
+/// Entries in the RX and in the TX ring, each a power of two from 64 to 32768. The other two rings
+/// follow from them, so large that ours never refuse a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rings {
+    /// Frames received that wait for us.
+    pub rx: u32,
+    /// Frames to transmit that wait for the kernel.
+    pub tx: u32,
+}
+
+impl Rings {
+    /// Both of the same size.
+    pub fn of(size: u32) -> Rings {
+        Rings { rx: size, tx: size }
+    }
+
+    /// Entries in the fill ring: all chunks that a port ever gives the kernel to receive into, which
+    /// is what the RX ring holds and as much for the card's own ring.
+    pub fn fill(self) -> u32 {
+        2 * self.rx
+    }
+
+    /// Entries in the completion ring: the kernel takes a frame from the TX ring only if there is a
+    /// place here for its return, also while the card still has as many frames as the TX ring holds.
+    pub fn completion(self) -> u32 {
+        2 * self.tx
+    }
+
+    /// Chunks that the kernel is to have for receiving. In copy mode as many as the RX ring has
+    /// places, so that the ring cannot overflow; in zero-copy mode the card's own ring holds as many
+    /// again.
+    pub(crate) fn to_receive(self, mode: Bind) -> u32 {
+        match mode {
+            Bind::Copy => self.rx,
+            Bind::ZeroCopy => self.fill(),
+        }
+    }
+
+    /// Chunks that a pool should have for a port in this mode, besides those that its user holds.
+    pub fn chunks(self, mode: Bind) -> u32 {
+        self.to_receive(mode) + self.completion()
+    }
+}
+
 /// What [`XskPort::open`] needs to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct XskOptions {
@@ -66,9 +110,8 @@ pub struct XskOptions {
     pub queue: u32,
     /// Zero-copy or copy. There is no falling back from one to the other here.
     pub mode: Bind,
-    /// Entries in the RX, TX and completion rings; a power of two from 64 to 32768. The fill ring
-    /// has twice as many. Give the pool at least twice this many chunks for every port.
-    pub ring_size: u32,
+    /// How large its rings are.
+    pub rings: Rings,
     /// While packets come, look for more in the card itself rather than wait for its interrupts
     /// (`SO_PREFER_BUSY_POLL`), if the kernel lets us.
     pub busy_poll: bool,
@@ -78,6 +121,7 @@ impl XskOptions {
     /// Rings of 2048 entries: enough for a burst of a few milliseconds at a million packets a second.
     /// No busy polling.
     pub fn new(interface: impl Into<String>, queue: u32, mode: Bind) -> XskOptions {
-        XskOptions { interface: interface.into(), queue, mode, ring_size: 2048, busy_poll: false }
+        let rings = Rings::of(2048);
+        XskOptions { interface: interface.into(), queue, mode, rings, busy_poll: false }
     }
 }

@@ -10,7 +10,7 @@ use super::ledger::Ledger;
 use super::metadata::TxFormat;
 use super::ring::{Completion, Fill, Rx, Tx};
 use super::umem::{self, Umem};
-use super::{Bind, XskOptions, socket};
+use super::{Bind, Rings, XskOptions, socket};
 use crate::{OpenError, Pool, interface};
 
 /// A queue is released a little after its socket is closed (5 to 23 ms were measured): between
@@ -71,7 +71,7 @@ impl Opened {
             });
         }
         let (fill, rx, tx, completion) =
-            rings(fd, options.ring_size).map_err(OpenError::at("making the rings", name))?;
+            rings(fd, options.rings).map_err(OpenError::at("making the rings", name))?;
         let mut opened = Opened {
             fill,
             rx,
@@ -86,12 +86,12 @@ impl Opened {
             socket: Arc::clone(&socket),
             busy_polls: false,
         };
-        opened.refill(pool, options.ring_size as usize);
+        opened.refill(pool, options.rings.rx as usize);
         if let Err(error) = bind(fd, index, options, &umem) {
             opened.close(pool, true);
             return Err(error);
         }
-        socket::raise_budget(fd, options.ring_size.min(BUDGET));
+        socket::raise_budget(fd, options.rings.tx.min(BUDGET));
         opened.busy_polls = options.busy_poll && socket::prefer_busy_poll(fd, POLL_BUDGET).is_ok();
         pool.sharers.add(&socket, index, options.queue, options.mode);
         Ok(opened)
@@ -132,9 +132,10 @@ impl Opened {
 
 /// Refuses what cannot work before anything is opened, and finds the interface's index.
 fn check(pool: &Pool, options: &XskOptions) -> Result<u32, OpenError> {
-    let size = options.ring_size;
-    if !size.is_power_of_two() || !(64..=32768).contains(&size) {
-        return Err(OpenError::RingSize { size });
+    for (ring, size) in [("RX", options.rings.rx), ("TX", options.rings.tx)] {
+        if !size.is_power_of_two() || !(64..=32768).contains(&size) {
+            return Err(OpenError::RingSize { ring, size });
+        }
     }
     if pool.chunk_size() > umem::page_size() {
         return Err(OpenError::ChunkSize { chunk_size: pool.chunk_size() });
@@ -153,24 +154,24 @@ fn check(pool: &Pool, options: &XskOptions) -> Result<u32, OpenError> {
     if pool.sharers.have(index, options.queue) {
         return Err(busy(options));
     }
-    let (needed, available) = (size as usize, pool.available());
+    let (needed, available) = (options.rings.rx as usize, pool.available());
     if available < needed {
         return Err(OpenError::PoolExhausted { needed, available });
     }
     Ok(index)
 }
 
-fn rings(fd: BorrowedFd<'_>, size: u32) -> io::Result<(Fill, Rx, Tx, Completion)> {
-    Fill::set_size(fd, 2 * size)?;
-    Completion::set_size(fd, size)?;
-    Rx::set_size(fd, size)?;
-    Tx::set_size(fd, size)?;
+fn rings(fd: BorrowedFd<'_>, sizes: Rings) -> io::Result<(Fill, Rx, Tx, Completion)> {
+    Fill::set_size(fd, sizes.fill())?;
+    Completion::set_size(fd, sizes.completion())?;
+    Rx::set_size(fd, sizes.rx)?;
+    Tx::set_size(fd, sizes.tx)?;
     let offsets = socket::offsets(fd)?;
     Ok((
-        Fill::map(fd, &offsets, 2 * size)?,
-        Rx::map(fd, &offsets, size)?,
-        Tx::map(fd, &offsets, size)?,
-        Completion::map(fd, &offsets, size)?,
+        Fill::map(fd, &offsets, sizes.fill())?,
+        Rx::map(fd, &offsets, sizes.rx)?,
+        Tx::map(fd, &offsets, sizes.tx)?,
+        Completion::map(fd, &offsets, sizes.completion())?,
     ))
 }
 

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use super::open::Opened;
 use super::socket::{self, Wakeup};
 use super::{Bind, XskOptions};
-use crate::{Frame, OpenError, Pool, Port, PortCounters};
+use crate::{Frame, Held, OpenError, Pool, Port, PortCounters};
 
 /// Wakeups in a row that free no place in the TX ring, after which we stop asking.
 const PATIENCE: u32 = 8;
@@ -30,11 +30,12 @@ pub struct XskPort {
     opened: Opened,
     options: XskOptions,
     pool: u32,
-    /// Chunks that the kernel is to have for receiving: as many as the RX ring has places, so that
-    /// the ring cannot overflow; in zero-copy mode the card's own ring holds as many again.
+    /// Chunks that the kernel is to have for receiving.
     fill_target: usize,
     /// Chunks that the kernel has for receiving.
     filled: usize,
+    /// Chunks that it has for transmitting. Both together are those of the ledger.
+    sending: usize,
     flushes: u32,
     /// Looks in vain since the last packet.
     in_vain: u32,
@@ -58,17 +59,15 @@ impl XskPort {
     /// Opens and binds a socket and fills its fill ring from `pool`. The first socket of a pool
     /// registers it as UMEM; the others share it. Takes up to a second when the queue is busy.
     ///
-    /// The pool should have `2 x ring_size` chunks for each port, and some for the worker.
+    /// The pool should have [`Rings::chunks`](super::Rings::chunks) for each port, and some for the
+    /// worker. With less it begins to receive with what there is, an RX ring full at least.
     ///
     /// # Errors
     /// See [`OpenError`]; nothing is left behind then, and all chunks are in the pool.
     pub fn open(pool: &mut Pool, options: XskOptions) -> Result<XskPort, OpenError> {
         let opened = Opened::open(pool, &options)?;
         let filled = opened.ledger.held();
-        let fill_target = match options.mode {
-            Bind::Copy => options.ring_size as usize,
-            Bind::ZeroCopy => 2 * options.ring_size as usize,
-        };
+        let fill_target = options.rings.to_receive(options.mode) as usize;
         let pool = pool.id();
         let counters = PortCounters::default();
         Ok(XskPort {
@@ -77,6 +76,7 @@ impl XskPort {
             pool,
             fill_target,
             filled,
+            sending: 0,
             flushes: 0,
             in_vain: LOOKS,
             counters,
@@ -134,6 +134,7 @@ impl XskPort {
     fn reap(&mut self, pool: &mut Pool) {
         while let Some(address) = self.opened.completion.pop() {
             if let Some(frame) = self.adopt(pool, address, 0) {
+                self.sending = self.sending.saturating_sub(1);
                 pool.release(frame);
             }
         }
@@ -254,6 +255,7 @@ impl Port for XskPort {
             match descriptor {
                 Some(descriptor) if !stuck && self.opened.tx.push(descriptor) => {
                     self.opened.ledger.give(frame.into_chunk());
+                    self.sending += 1;
                     self.counters.transmitted += 1;
                     self.counters.transmitted_bytes += u64::from(descriptor.len);
                 }
@@ -305,8 +307,9 @@ impl Port for XskPort {
         }
     }
 
-    fn held(&self) -> usize {
-        self.opened.ledger.held()
+    fn held(&self) -> Held {
+        debug_assert_eq!(self.filled + self.sending, self.opened.ledger.held());
+        Held { receiving: self.filled, transmitting: self.sending }
     }
 
     fn is_lively(&self) -> bool {

@@ -133,7 +133,7 @@ fn tcp_with_super_frames_comes_whole_through_af_packet() {
         let (mut left, mut right) = (open("swa0"), open("swb0"));
         let partial = transfer(&mut pool, &mut left, &mut right);
         assert!(partial > 1000, "{partial} partial sums: the offloads were to be on");
-        assert_eq!(pool.available() + left.held() + right.held(), pool.capacity());
+        assert_eq!(pool.available() + left.held().total() + right.held().total(), pool.capacity());
     });
 }
 
@@ -152,6 +152,6 @@ fn tcp_with_partial_sums_comes_whole_through_af_xdp() {
         let (mut right, _right_program) = open(&mut pool, "swb0");
         let partial = transfer(&mut pool, &mut left, &mut right);
         assert!(partial > 1000, "{partial} partial sums: the offloads were to be on");
-        assert_eq!(pool.available() + left.held() + right.held(), pool.capacity());
+        assert_eq!(pool.available() + left.held().total() + right.held().total(), pool.capacity());
     });
 }

@@ -3,7 +3,9 @@
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use netio::{Bind, Frame, PacketOptions, PacketPort, Pool, Port, XskOptions, XskPort, interface};
+use netio::{
+    Bind, Frame, PacketOptions, PacketPort, Pool, Port, Rings, XskOptions, XskPort, interface,
+};
 
 use crate::frames::{self, collect, number, numbered, send};
 use crate::lab;
@@ -12,7 +14,7 @@ use crate::program::{GENERIC, NATIVE, Redirect};
 const RING: u32 = 256;
 
 pub(crate) fn options(interface: &str, queue: u32) -> XskOptions {
-    XskOptions { ring_size: RING, ..XskOptions::new(interface, queue, Bind::Copy) }
+    XskOptions { rings: Rings::of(RING), ..XskOptions::new(interface, queue, Bind::Copy) }
 }
 
 pub(crate) fn pool() -> Pool {
@@ -42,8 +44,8 @@ fn what_is_transmitted_arrives_whole_and_in_order_and_every_chunk_comes_back() {
         assert_eq!(numbers, (0..1600).collect::<Vec<_>>());
         let counters = port.counters();
         assert_eq!((counters.transmitted, counters.transmit_dropped), (1600, 0));
-        assert_eq!(port.held(), RING as usize, "only the fill ring has chunks");
-        assert_eq!(pool.available() + port.held(), pool.capacity());
+        assert_eq!(port.held().total(), RING as usize, "only the fill ring has chunks");
+        assert_eq!(pool.available() + port.held().total(), pool.capacity());
         port.close(&mut pool);
         assert_eq!(pool.available(), pool.capacity());
     });
@@ -63,8 +65,30 @@ fn a_batch_of_many_rings_full_is_sent_or_counted_but_never_lost() {
         assert_eq!(counters.transmit_dropped, 0, "copy mode always makes headway");
         let numbers = collect(&mut peer, &mut peer_pool, 3000, number);
         assert_eq!(numbers.len() as u64, counters.transmitted);
-        assert_eq!(pool.available() + port.held(), pool.capacity());
+        assert_eq!(pool.available() + port.held().total(), pool.capacity());
         assert_eq!(port.statistics().tx_invalid, 0);
+    });
+}
+
+#[test]
+fn rings_of_two_sizes_receive_a_burst_as_long_as_one_and_send_batches_longer_than_the_other() {
+    lab::alone(|| {
+        lab::veth("sw0", "sw1", 1);
+        let (mut peer, mut peer_pool) = witness("sw1");
+        let mut pool = pool();
+        let rings = Rings { rx: 1024, tx: 64 };
+        let mut port = XskPort::open(&mut pool, XskOptions { rings, ..options("sw0", 0) }).unwrap();
+        assert_eq!(port.held().total(), 1024, "chunks for a whole RX ring");
+        let redirect = Redirect::attach(port.interface_index(), NATIVE);
+        redirect.set(0, port.fd());
+        let batch: Vec<_> = (0..1000).map(|n| numbered(n, 60)).collect();
+        send(&mut peer, &mut peer_pool, &batch);
+        assert_eq!(collect(&mut port, &mut pool, 1000, number), (0..1000).collect::<Vec<_>>());
+        assert_eq!(port.counters().receive_dropped, 0);
+        send(&mut port, &mut pool, &batch);
+        assert_eq!(collect(&mut peer, &mut peer_pool, 1000, number), (0..1000).collect::<Vec<_>>());
+        assert_eq!(port.counters().transmit_dropped, 0);
+        assert_eq!(pool.available() + port.held().total(), pool.capacity());
     });
 }
 
@@ -116,7 +140,7 @@ fn udp_echoes_come_back(mode: u32, partial_sums: u32) {
     }
     assert_eq!(echoes, (0..200).collect::<Vec<_>>());
     assert_eq!(partial, partial_sums);
-    assert_eq!(pool.available() + port.held(), pool.capacity());
+    assert_eq!(pool.available() + port.held().total(), pool.capacity());
 }
 
 #[test]
@@ -197,7 +221,7 @@ fn a_flood_that_nobody_takes_is_counted_and_the_port_recovers() {
         let frames: Vec<_> = (1000..1100).map(|n| numbered(n, 60)).collect();
         send(&mut sender, &mut sender_pool, &frames);
         assert_eq!(collect(&mut port, &mut pool, 100, number), (1000..1100).collect::<Vec<_>>());
-        assert_eq!(pool.available() + port.held(), pool.capacity());
+        assert_eq!(pool.available() + port.held().total(), pool.capacity());
     });
 }
 
@@ -228,7 +252,7 @@ fn a_port_that_polls_busily_is_lively_after_a_packet_and_comes_to_rest() {
             }
             assert!(!port.is_lively(), "it never sleeps");
         }
-        assert_eq!(pool.available() + port.held(), pool.capacity());
+        assert_eq!(pool.available() + port.held().total(), pool.capacity());
         let calm = XskPort::open(&mut pool, XskOptions { busy_poll: false, ..options("sw1", 0) });
         assert!(!calm.unwrap().busy_polls());
     });

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use netio::{Bind, InterfaceError, OpenError, PacketOptions, PacketPort, PartialChecksum, Pool};
-use netio::{Port, XskOptions, XskPort};
+use netio::{Port, Rings, XskOptions, XskPort};
 
 use crate::frames::{collect, filled, number, numbered};
 use crate::lab;
@@ -75,9 +75,9 @@ fn what_cannot_be_is_refused_by_name() {
             OpenError::Interface(InterfaceError::Missing { .. })
         ));
         assert!(matches!(refused(options("sw0", 2)), OpenError::NoSuchQueue { queues: 2, .. }));
-        let odd = XskOptions { ring_size: 100, ..options("sw0", 0) };
-        assert!(matches!(refused(odd), OpenError::RingSize { size: 100 }));
-        let huge = XskOptions { ring_size: 8192, ..options("sw0", 0) };
+        let odd = XskOptions { rings: Rings { rx: 64, tx: 100 }, ..options("sw0", 0) };
+        assert!(matches!(refused(odd), OpenError::RingSize { ring: "TX", size: 100 }));
+        let huge = XskOptions { rings: Rings { rx: 8192, tx: 64 }, ..options("sw0", 0) };
         assert!(matches!(refused(huge), OpenError::PoolExhausted { .. }));
         let mut large = Pool::new(512, 8192).unwrap();
         let error = XskPort::open(&mut large, options("sw0", 0)).unwrap_err();
@@ -122,7 +122,7 @@ fn frames_that_the_kernel_would_choke_on_do_not_stop_those_behind_them() {
         assert_eq!(numbers, [0, 2, 3, 5]);
         assert_eq!(port.counters().transmit_dropped, 3);
         assert_eq!(port.statistics().tx_invalid, 0);
-        assert_eq!(pool.available() + port.held(), pool.capacity());
+        assert_eq!(pool.available() + port.held().total(), pool.capacity());
     });
 }
 
@@ -139,7 +139,7 @@ fn an_interface_that_is_off_is_no_error_and_one_that_is_gone_is() {
             port.flush(&mut pool).unwrap();
         }
         assert!(port.counters().transmit_dropped > 0, "the ring has filled up");
-        assert_eq!(pool.available() + port.held(), pool.capacity());
+        assert_eq!(pool.available() + port.held().total(), pool.capacity());
         lab::up("sw0");
         port.flush(&mut pool).unwrap();
         lab::remove("sw0");

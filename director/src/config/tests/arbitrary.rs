@@ -51,7 +51,7 @@ fn piece() -> impl Strategy<Value = String> {
         Just("[service]\nserver = 1\n".to_owned()),
         Just("mode = \"nlb\"\n[nlb]\n".to_owned()),
         Just("[[nlb.rule]]\n".to_owned()),
-        ("(listen|address|weight|persistence|tunnel|scheduler|scheduler_flags|forwarding|interfaces|fwmark|timeouts|ftp_ports|control|ring_size|frames|gone_server|no_destination|mss_clamp|mode|nlb|rule|hosts|ports|key)",
+        ("(listen|address|weight|persistence|tunnel|scheduler|scheduler_flags|forwarding|interfaces|fwmark|timeouts|ftp_ports|control|ring_size|tx_ring_size|frames|gone_server|no_destination|mss_clamp|mode|nlb|rule|hosts|ports|key)",
          "(\"[0-9a-f:./\\[\\]a-z]{0,20}\"|-?[0-9]{1,22}|true|\\[\\]|\\[\"x\", 1\\]|\\{\\}|\\{ type = \"gue\" \\}|1\\.5|1979-05-27|0x[0-9a-f]{1,40}|nan)")
             .prop_map(|(key, value)| format!("{key} = {value}\n")),
         any::<String>(),

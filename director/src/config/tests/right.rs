@@ -40,7 +40,8 @@ fn a_file_with_interfaces_only_has_the_documented_defaults() {
             workers: None,
             cpus: Vec::new(),
             busy_poll: None,
-            ring_size: 2048,
+            rx_ring_size: 2048,
+            tx_ring_size: 2048,
             frames: None,
             own_addresses: false,
             control: DEFAULT_SOCKET.into(),
@@ -125,7 +126,8 @@ fn every_setting_reaches_the_configuration() {
     assert_eq!(config.io, Io::ZeroCopy);
     assert_eq!((config.workers, config.cpus), (Some(3), vec![4, 0, 1023, 7]));
     assert_eq!(config.busy_poll, Some(false));
-    assert_eq!((config.ring_size, config.frames), (4096, Some(16_384)));
+    assert_eq!((config.rx_ring_size, config.tx_ring_size), (4096, 4096));
+    assert_eq!(config.frames, Some(16_384));
     assert!(config.own_addresses);
     assert_eq!(config.control.to_str(), Some("/tmp/control.sock"));
     assert_eq!(config.max_connections, 100);
@@ -134,6 +136,21 @@ fn every_setting_reaches_the_configuration() {
     // A key that is left out keeps the kernel's value; 0 would mean "leave as it is".
     let timeouts = Timeouts { tcp: 3600, tcp_fin: 120, udp: 30 };
     assert_eq!(config.timeouts, Some(timeouts));
+}
+
+#[test]
+fn rings_have_one_size_or_each_its_own() {
+    for (keys, rx, tx) in [
+        ("", 2048, 2048),
+        ("ring_size = 512", 512, 512),
+        ("rx_ring_size = 8192", 8192, 2048),
+        ("tx_ring_size = 256", 2048, 256),
+        ("tx_ring_size = 256\nring_size = 512", 512, 256),
+        ("tx_ring_size = 64\nrx_ring_size = 32768\nring_size = 512\nframes = 32768", 32_768, 64),
+    ] {
+        let config = right(&format!("interfaces = [\"eth0\"]\n{keys}"));
+        assert_eq!((config.rx_ring_size, config.tx_ring_size), (rx, tx), "{keys}");
+    }
 }
 
 #[test]

@@ -32,7 +32,9 @@ use nlb::tuple::PPTP;
 
 use super::Writer;
 use super::headers::network_order;
-use super::stack::{FLOW, FRAGMENT, INDEX, KIND, Kind, QUOTED, REASON, SERVING, SLOT, SOCKET, TAINTED};
+use super::stack::{
+    FLOW, FRAGMENT, INDEX, KIND, Kind, QUOTED, REASON, SERVING, SLOT, SOCKET, TAINTED,
+};
 use crate::filter::layout::{ACTIVE, flow, slot};
 
 impl Writer<'_> {

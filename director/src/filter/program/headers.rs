@@ -82,7 +82,8 @@ impl Writer<'_> {
         asm.jump_if(Condition::Equal, R2, rest, cluster);
         asm.place(other);
         asm.jump_if(Condition::AnyBitSet, R1, 1, group);
-        for (label, to) in [(None, To::Host), (Some(group), To::Group), (Some(cluster), To::Cluster)]
+        for (label, to) in
+            [(None, To::Host), (Some(group), To::Group), (Some(cluster), To::Cluster)]
         {
             if let Some(label) = label {
                 asm.place(label);

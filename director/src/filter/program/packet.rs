@@ -8,9 +8,7 @@ use nlb::filter::{CONTROL_PORT, Reason};
 
 use super::Writer;
 use super::headers::{PROTOCOL, network_order};
-use super::stack::{
-    CLOSING, END, FLOW, HEADER, KIND, Kind, NEXT, QUOTED, VIP,
-};
+use super::stack::{CLOSING, END, FLOW, HEADER, KIND, Kind, NEXT, QUOTED, VIP};
 use crate::filter::layout::{IPV4, flow};
 
 /// ICMP and ICMPv6 types of echo requests.

@@ -8,7 +8,7 @@ use nlb::slot::Slot;
 use nlb::tuple::PPTP;
 
 use super::Writer;
-use super::stack::{FLOW, INDEX, Kind, KIND, PORT, SERVING, SLOT, TAINTED, VIP, WORDS};
+use super::stack::{FLOW, INDEX, KIND, Kind, PORT, SERVING, SLOT, TAINTED, VIP, WORDS};
 use crate::filter::layout::{BLOCKED, IPV6, RANGE, flow, range, slot};
 use crate::filter::siphash::siphash;
 

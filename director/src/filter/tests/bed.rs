@@ -29,7 +29,6 @@ pub(super) fn policy(rules: Rules) -> Policy {
     }
 }
 
-
 /// `None`, with a word about it, when the process may not load programs.
 pub(super) fn opened(filter: Result<Filter, FilterError>) -> Option<Filter> {
     match filter {
@@ -68,7 +67,11 @@ impl Bed {
         self.counts[reason] += 1;
         let count = self.filter.memory.counters.sum(reason as u32).expect("a counter");
         if count != self.counts[reason] {
-            return Err(format!("{} is not the program's reason: {}", decision.reason, self.other()));
+            return Err(format!(
+                "{} is not the program's reason: {}",
+                decision.reason,
+                self.other()
+            ));
         }
         let verdict = if decision.passes() { xdp::PASS } else { xdp::DROP };
         if run.verdict != verdict {

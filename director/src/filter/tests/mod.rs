@@ -4,11 +4,14 @@
 
 mod bed;
 mod frames;
+mod interface;
 mod load;
+mod memory;
 mod packets;
 mod policies;
 mod property;
 mod siphash;
+mod sockets;
 
 use netio::bpf::{Insn, LoadError, Program, ProgramType};
 

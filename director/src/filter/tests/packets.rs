@@ -70,24 +70,24 @@ fn ends() -> impl Strategy<Value = (Pair, Pair)> {
 /// A protocol number and what it carries.
 fn transport(v6: bool) -> impl Strategy<Value = (u8, Vec<u8>)> {
     let ports = || (select(CLIENT_PORTS), select(PORTS));
-    let segment = (ports(), select(FLAGS)).prop_map(|((from, to), flags)| (TCP, tcp(from, to, flags)));
+    let segment =
+        (ports(), select(FLAGS)).prop_map(|((from, to), flags)| (TCP, tcp(from, to, flags)));
     let datagram = ports().prop_map(|(from, to)| (UDP, udp(from, to)));
     let tunnel = Just((GRE, vec![0x30, 0x01, 0x88, 0x0b, 0, 0, 0, 7]));
-    let other = (select(OTHER_PROTOCOLS), 0_usize..24).prop_map(|(number, len)| (number, vec![1; len]));
+    let other =
+        (select(OTHER_PROTOCOLS), 0_usize..24).prop_map(|(number, len)| (number, vec![1; len]));
     let message = message(v6);
     prop_oneof![10 => segment, 4 => datagram, 2 => tunnel, 3 => message, 1 => other]
 }
 
 fn message(v6: bool) -> impl Strategy<Value = (u8, Vec<u8>)> {
     let number = if v6 { 58 } else { 1 };
-    let kinds: &[u8] =
-        if v6 { &[128, 128, 129, 133, 135, 137, 138, 0] } else { &[8, 8, 0, 5, 13] };
+    let kinds: &[u8] = if v6 { &[128, 128, 129, 133, 135, 137, 138, 0] } else { &[8, 8, 0, 5, 13] };
     let errors: &[u8] = if v6 { &[1, 2, 3, 4] } else { &[3, 4, 11, 12] };
     let plain = select(kinds).prop_map(|kind| icmp(kind, b"ping"));
     let cut = prop_oneof![4 => Just(0_usize), 1 => 0_usize..30];
-    let error = (select(errors), quote(v6), cut).prop_map(|(kind, quote, cut)| {
-        icmp(kind, &quote[..quote.len() - cut.min(quote.len())])
-    });
+    let error = (select(errors), quote(v6), cut)
+        .prop_map(|(kind, quote, cut)| icmp(kind, &quote[..quote.len() - cut.min(quote.len())]));
     prop_oneof![1 => plain, 1 => error].prop_map(move |payload| (number, payload))
 }
 

@@ -32,7 +32,7 @@ fn places() -> Vec<(Scope, Protocol, u16, u16)> {
 }
 
 fn mode() -> impl Strategy<Value = Mode> {
-    let members = || vec![(HostId::new(1).unwrap(), 50), (HostId::new(2).unwrap(), 50)];
+    let members = || vec![(HostId::new(1).unwrap(), 20), (HostId::new(2).unwrap(), 30)];
     let affinity = prop_oneof![
         3 => Just(Affinity::None),
         1 => Just(Affinity::SINGLE),

@@ -8,6 +8,7 @@ use netio::bpf::Injector;
 use netio::{Pool, Port};
 
 use super::Card;
+use super::ladder::{Step, rings};
 use crate::config::Config;
 use crate::steer::{KeySet, Mark};
 use crate::worker::WorkerPort;
@@ -27,10 +28,15 @@ const SPARE_FRAMES: u32 = 2048;
 
 impl Bench {
     /// Packet memory for one of `workers` workers, without ports yet.
-    pub(super) fn new(config: &Config, cards: &[Card], workers: u32, chunk: u32) -> Result<Bench> {
+    pub(super) fn new(
+        step: Step,
+        config: &Config,
+        cards: &[Card],
+        workers: u32,
+        chunk: u32,
+    ) -> Result<Bench> {
         let ports: u32 = cards.iter().map(|card| card.queues.div_ceil(workers)).sum();
-        // Fill ring and RX ring, TX ring and completion ring.
-        let enough = ports * config.ring_size * 3 + SPARE_FRAMES;
+        let enough = ports * rings(config).chunks(step.bind()) + SPARE_FRAMES;
         let frames = config.frames.unwrap_or(enough);
         let pool = Pool::new(frames, chunk)
             .with_context(|| format!("no memory for {frames} frames of {chunk} bytes"))?;

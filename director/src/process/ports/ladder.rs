@@ -5,7 +5,7 @@ use std::fmt;
 use anyhow::{Result, bail};
 use netio::Pool;
 use netio::bpf::XdpMode;
-use netio::{Bind, XskOptions, XskPort};
+use netio::{Bind, Rings, XskOptions, XskPort};
 
 use super::Card;
 use super::attachment::Attachment;
@@ -78,6 +78,14 @@ impl Step {
         Attachment::steering(steering, card, mode, mark)
     }
 
+    /// How its sockets are bound.
+    pub(super) fn bind(self) -> Bind {
+        match self {
+            Step::ZeroCopy => Bind::ZeroCopy,
+            _ => Bind::Copy,
+        }
+    }
+
     /// Opens the socket of one queue.
     pub(super) fn open_socket(
         self,
@@ -86,15 +94,16 @@ impl Step {
         card: &Card,
         queue: u32,
     ) -> Result<XskPort> {
-        let mode = match self {
-            Step::ZeroCopy => Bind::ZeroCopy,
-            _ => Bind::Copy,
-        };
-        let mut options = XskOptions::new(&card.name, queue, mode);
-        options.ring_size = config.ring_size;
+        let mut options = XskOptions::new(&card.name, queue, self.bind());
+        options.rings = rings(config);
         options.busy_poll = config.busy_poll.unwrap_or(self == Step::ZeroCopy);
         Ok(XskPort::open(pool, options)?)
     }
+}
+
+/// The sizes of rings.
+pub(super) fn rings(config: &Config) -> Rings {
+    Rings { rx: config.rx_ring_size, tx: config.tx_ring_size }
 }
 
 /// Which ways could not be taken, and why. What keeps several from being taken is said once.

@@ -148,7 +148,7 @@ impl Opened {
             self.attachments.push(step.attach(&self.steering, card, mark)?);
         }
         for worker in 0..workers {
-            let mut bench = Bench::new(config, cards, workers, chunk)?;
+            let mut bench = Bench::new(step, config, cards, workers, chunk)?;
             bench.core = interrupts::core_of(&cards[0].name, worker);
             bench.busy_polls = true;
             for (number, card) in cards.iter().enumerate() {
@@ -178,7 +178,7 @@ impl Opened {
             self.attachments.push(Attachment::guard(&self.steering, card, mark)?);
         }
         for worker in 0..workers {
-            let mut bench = Bench::new(config, cards, workers, chunk)?;
+            let mut bench = Bench::new(Step::Packet, config, cards, workers, chunk)?;
             for card in cards {
                 let options = match workers {
                     1 => PacketOptions::new(&card.name),
@@ -196,7 +196,7 @@ impl Opened {
     /// What was got of packet memory, rings and busy polling.
     fn means(&self, config: &Config) -> String {
         let Some(bench) = self.benches.first() else { return String::new() };
-        let (pool, rings) = (&bench.pool, config.ring_size);
+        let pool = &bench.pool;
         let memory = format!(
             "; packet memory: {} frames of {} bytes per worker in {}",
             pool.capacity(),
@@ -213,7 +213,11 @@ impl Opened {
             (false, Some(true)) => "; no busy polling: the kernel does not let us",
             (false, _) => "",
         };
-        format!("{memory}; rings of {rings}{polling}")
+        let rings = match (config.rx_ring_size, config.tx_ring_size) {
+            (rx, tx) if rx == tx => format!("rings of {rx}"),
+            (rx, tx) => format!("rings of {rx} to receive and {tx} to transmit"),
+        };
+        format!("{memory}; {rings}{polling}")
     }
 
     fn view(&mut self, card: &Card, queue: u32, worker: u32, step: Step) {

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use netio::bpf::{
     Assembler, Helper, Link, Map, Program, ProgramType, Register, Size, XdpMode, xdp,
 };
-use netio::{Bind, Frame, Pool, Port, XskOptions, XskPort, interface};
+use netio::{Bind, Frame, Pool, Port, Rings, XskOptions, XskPort, interface};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::super::turns::{core, pin};
@@ -157,7 +157,7 @@ fn forward(macs: &Macs, ready: &mpsc::Sender<()>, stop: &AtomicBool) -> Result<(
 
 fn open(pool: &mut Pool, name: &str) -> Result<XskPort> {
     let mut options = XskOptions::new(name, 0, Bind::Copy);
-    options.ring_size = RING;
+    options.rings = Rings::of(RING);
     Ok(XskPort::open(pool, options)?)
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use netio::bpf::xdp;
-use netio::{Bind, Frame, Pool, Port, XskOptions, XskPort};
+use netio::{Bind, Frame, Pool, Port, Rings, XskOptions, XskPort};
 
 use super::super::frames::udp;
 use super::super::turns::pin;
@@ -206,6 +206,6 @@ impl Tester {
 
 fn open(pool: &mut Pool) -> Result<XskPort> {
     let mut options = XskOptions::new("eth0", 0, Bind::Copy);
-    options.ring_size = RING;
+    options.rings = Rings::of(RING);
     Ok(XskPort::open(pool, options)?)
 }

@@ -1,0 +1,143 @@
+//! What the filter remembers is listed and forgotten in time, and what is counted is counted once.
+
+use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
+use nlb::buckets::BucketSet;
+use nlb::filter::{Policy, Reason, SlotState};
+use nlb::rules::Rules;
+use nlb::slot::{SLOTS, Slot};
+use nlb::tuple::Tuple;
+
+use super::bed::{self, Bed, PRIMARY, address};
+use super::frames::{ACK, FIN, Header, SYN, TCP, UDP, ip, ip_with, tcp, to_cluster, udp};
+use crate::filter::Idle;
+
+fn now() -> Duration {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).expect("the clock").into()
+}
+
+/// Serves everything, and pins everything that can be pinned.
+fn pinning() -> Policy {
+    let all = || SlotState { serving: BucketSet::ALL, ..SlotState::default() };
+    let slots: Box<[SlotState; SLOTS]> = Box::new(std::array::from_fn(|_| all()));
+    Policy { slots, track: true, udp_pin: true, ..bed::policy(Rules::none()) }
+}
+
+fn tuple(protocol: u8, client_port: u16, vip_port: u16) -> Tuple {
+    let (client, vip) = (address("198.51.100.1"), address(PRIMARY));
+    Tuple { protocol, client, client_port, vip, vip_port }
+}
+
+fn packet(tuple: &Tuple, flags: u8) -> Vec<u8> {
+    let payload = match tuple.protocol {
+        TCP => tcp(tuple.client_port, tuple.vip_port, flags),
+        _ => udp(tuple.client_port, tuple.vip_port),
+    };
+    to_cluster(&ip(tuple.client, tuple.vip, tuple.protocol, &payload))
+}
+
+#[test]
+fn every_kind_of_pin_has_its_own_time_and_a_closing_flow_little() {
+    let Some(mut bed) = Bed::new(&pinning()) else { return };
+    let (open, closing) = (tuple(TCP, 1, 80), tuple(TCP, 2, 80));
+    let (datagram, control) = (tuple(UDP, 3, 53), tuple(TCP, 4, 1723));
+    for flow in [open, closing, datagram, control] {
+        bed.step(&packet(&flow, SYN)).unwrap();
+    }
+    bed.step(&packet(&closing, ACK | FIN)).unwrap();
+    bed.step(&packet(&open, ACK)).unwrap();
+    let pins = |bed: &Bed| {
+        let mut pins: Vec<_> = bed
+            .filter
+            .pins(now())
+            .unwrap()
+            .into_iter()
+            .map(|pin| (pin.tuple, pin.closing))
+            .collect();
+        pins.sort();
+        pins
+    };
+    let mut all = vec![
+        (open, false),
+        (closing, true),
+        (datagram, false),
+        (control, false),
+        (control.tunnel(), false),
+    ];
+    all.sort();
+    assert_eq!(pins(&bed), all);
+    assert!(bed.filter.pins(now()).unwrap().iter().all(|pin| pin.idle < Duration::from_secs(60)));
+
+    let [hour, minute] = [3600, 60].map(Duration::from_secs);
+    let idle = Idle { tcp: hour, tunnel: hour, closing: minute, udp: minute, ..Idle::default() };
+    assert_eq!(bed.filter.expire(now(), &idle).unwrap(), 0);
+    assert_eq!(bed.filter.expire(now() + minute, &idle).unwrap(), 2);
+    all.retain(|(flow, closing)| !closing && flow.protocol != UDP);
+    assert_eq!(pins(&bed), all);
+    assert_eq!(bed.filter.expire(now() + hour, &idle).unwrap(), 3);
+    assert_eq!(pins(&bed), []);
+}
+
+#[test]
+fn a_packet_makes_a_pin_young_again() {
+    let Some(mut bed) = Bed::new(&pinning()) else { return };
+    let flow = tuple(UDP, 3, 53);
+    bed.filter.pin(&flow, now() - Duration::from_secs(50)).unwrap();
+    bed.twin.pins.insert(flow);
+    let idle = |bed: &Bed| bed.filter.pins(now()).unwrap()[0].idle;
+    assert!(idle(&bed) >= Duration::from_secs(50));
+    assert_eq!(bed.step(&packet(&flow, 0)).unwrap().reason, Reason::FlowPinned);
+    assert!(idle(&bed) < Duration::from_secs(50));
+    assert!(bed.filter.unpin(&flow).unwrap());
+    assert!(!bed.filter.unpin(&flow).unwrap());
+}
+
+#[test]
+fn what_became_of_a_first_fragment_is_forgotten_in_time() {
+    let Some(mut bed) = Bed::new(&pinning()) else { return };
+    let fragment = |offset, more| {
+        let header = Header { fragment: Some((7, offset, more)), ..Header::default() };
+        let (from, to) = (address("198.51.100.1"), address(PRIMARY));
+        to_cluster(&ip_with(&header, from, to, UDP, &udp(1, 53)))
+    };
+    let reason = |bed: &mut Bed, frame: &[u8]| bed.step(frame).unwrap().reason;
+    assert_eq!(reason(&mut bed, &fragment(185, false)), Reason::FragUnknown);
+    assert_eq!(reason(&mut bed, &fragment(0, true)), Reason::DefaultHost);
+    assert_eq!(reason(&mut bed, &fragment(185, false)), Reason::FragFollow);
+    bed.filter.expire(now(), &Idle::default()).unwrap();
+    assert_eq!(reason(&mut bed, &fragment(185, false)), Reason::FragFollow);
+    bed.filter.expire(now() + Duration::from_secs(30), &Idle::default()).unwrap();
+    bed.twin.fragments.clear();
+    assert_eq!(reason(&mut bed, &fragment(185, false)), Reason::FragUnknown);
+}
+
+#[test]
+fn a_retired_flow_is_not_remembered_for_ever() {
+    let Some(mut bed) = Bed::new(&pinning()) else { return };
+    let flow = tuple(TCP, 1, 80);
+    bed.step(&packet(&flow, SYN)).unwrap();
+    let elsewhere = bed::policy(Rules::none());
+    bed.filter.publish(&elsewhere).unwrap();
+    assert_eq!(bed.step(&packet(&flow, SYN)).unwrap().reason, Reason::PinnedElsewhere);
+    let keys = |bed: &Bed| bed.filter.memory.retired.keys().unwrap().len();
+    bed.filter.expire(now(), &Idle::default()).unwrap();
+    assert_eq!(keys(&bed), 1);
+    bed.filter.expire(now() + Idle::default().retired, &Idle::default()).unwrap();
+    assert_eq!(keys(&bed), 0);
+}
+
+#[test]
+fn only_syns_that_begin_here_are_counted_as_opened() {
+    let Some(mut bed) = Bed::new(&pinning()) else { return };
+    for frame in [packet(&tuple(TCP, 1, 80), SYN), packet(&tuple(TCP, 1, 80), ACK)] {
+        bed.step(&frame).unwrap();
+    }
+    bed.step(&packet(&tuple(UDP, 1, 80), 0)).unwrap();
+    assert_eq!(bed.filter.opened(Slot::DEFAULT).unwrap(), 1);
+    bed.filter.publish(&bed::policy(Rules::none())).unwrap();
+    bed.step(&packet(&tuple(TCP, 2, 80), SYN)).unwrap();
+    assert_eq!(bed.filter.opened(Slot::DEFAULT).unwrap(), 1);
+    let sum: u64 = bed.filter.counters().unwrap().iter().map(|(_, count)| count).sum();
+    assert_eq!(sum, 4, "every frame is counted once");
+}
