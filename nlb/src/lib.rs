@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod buckets;
+pub mod control;
 pub mod heartbeat;
 pub mod host;
 pub mod key;
