@@ -13,6 +13,7 @@
 
 pub mod buckets;
 pub mod capacity;
+pub mod control;
 pub mod delivery;
 pub mod filter;
 pub mod hash;

@@ -107,9 +107,15 @@ impl Membership {
         if rival.last.phase == Phase::Quarantined || !rival.hears(me, self.settings.nonce) {
             return None;
         }
+        // Who hears the rival does not show that it hears us: contenders count here.
         let hearing = |nonce| {
-            let heard = |host: HostId| self.peer(host).is_some_and(|peer| peer.hears(me, nonce));
-            self.fresh().iter().filter(|&host| heard(host)).count()
+            let tolerance = self.settings.tolerance;
+            let others = HostId::all().filter(|&host| host != me);
+            let heard = |host: HostId| {
+                let believed = self.peer(host).filter(|peer| peer.fresh(self.now, tolerance));
+                believed.or(self.contender(host)).is_some_and(|peer| peer.hears(me, nonce))
+            };
+            others.filter(|&host| heard(host)).count()
         };
         let (mine, its) = (hearing(self.settings.nonce), hearing(rival.nonce()));
         let wins = its > mine || (its == mine && rival.nonce() < self.settings.nonce);

@@ -248,14 +248,17 @@ impl Membership {
         self.maps_version += 1;
     }
 
+    /// Whoever shared the view in force and went on without this host serves its buckets from now
+    /// on. When the others have left it out for a while, their agreement is enough: their serving
+    /// begins with the next exchange of heartbeats.
     fn void_if_left_out(&mut self) {
-        let me = self.settings.host;
+        let (me, tolerance) = (self.settings.host, self.settings.tolerance);
+        let while_ago = self.now.saturating_sub(self.settings.period / 2);
+        let lasting = self.left_out_since.is_some_and(|since| since <= while_ago);
         let without_me = self.committed.iter().find(|&host| {
-            let tolerance = self.settings.tolerance;
-            self.peer(host).is_some_and(|peer| {
-                peer.fresh(self.now, tolerance)
-                    && peer.last.phase == Phase::Converged
-                    && !peer.last.view.hosts.contains(me)
+            self.peer(host).filter(|peer| peer.fresh(self.now, tolerance)).is_some_and(|peer| {
+                let settled = peer.last.phase == Phase::Converged || (lasting && peer.last.agreed);
+                settled && !peer.last.view.hosts.contains(me)
             })
         });
         if let Some(host) = without_me {

@@ -134,11 +134,14 @@ impl Membership {
             let pinned = others.iter().filter_map(|&host| self.peer(host)).fold(
                 BucketSet::EMPTY,
                 |all, peer| {
-                    if peer.last.digest == self.plan.digest {
-                        all.union(&peer.pins(slot))
-                    } else {
-                        all
+                    if peer.last.digest != self.plan.digest {
+                        return all;
                     }
+                    // Who is left out has not said yet what becomes of the flows it serves.
+                    let left_out = peer.last.phase == Phase::Converging
+                        && !self.view.hosts.contains(peer.last.host);
+                    let claim = left_out.then(|| peer.claim(slot).unwrap_or(BucketSet::ALL));
+                    all.union(&peer.pins(slot)).union(&claim.unwrap_or_default())
                 },
             );
             let state = &mut self.slots[slot.index()];

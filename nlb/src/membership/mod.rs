@@ -204,7 +204,7 @@ impl Membership {
 
     /// When [`tick`](Self::tick) must be called at the latest; `None` while nothing waits.
     pub fn next_tick(&self) -> Option<Duration> {
-        let pulse = self.pulse.next();
+        let pulse = self.pulse.next().filter(|_| self.link);
         if self.standing != Standing::Member {
             return pulse;
         }

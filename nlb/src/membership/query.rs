@@ -117,6 +117,11 @@ pub struct Member<'a> {
 }
 
 impl Membership {
+    /// This host.
+    pub fn host(&self) -> HostId {
+        self.settings.host
+    }
+
     /// Where this host stands.
     pub fn state(&self) -> State {
         match self.standing {

@@ -9,7 +9,7 @@ use crate::heartbeat::Operator;
 use crate::host::{HostId, Nonce};
 use crate::key::ClusterKey;
 use crate::membership::{
-    Event, Initial, Isolated, Mark, Membership, Plan, Settings, Share, SlotPlan,
+    Event, Initial, Isolated, Mark, Membership, Plan, Settings, Share, SlotMap, SlotPlan,
 };
 use crate::slot::{GroupId, Slot};
 
@@ -28,9 +28,9 @@ pub struct Node {
     pub sent_bytes: u64,
     /// Heartbeats it has sent.
     pub sent: u64,
-    /// Flows by slot and bucket: when each ends.
-    flows: BTreeMap<(u8, Bucket), Vec<Duration>>,
-    opened: BTreeMap<u8, u64>,
+    /// Flows by group and bucket: when each ends.
+    flows: BTreeMap<(GroupId, Bucket), Vec<Duration>>,
+    opened: BTreeMap<GroupId, u64>,
     pub(super) wake: Option<Duration>,
     pub(super) seen_version: Option<u64>,
 }
@@ -99,24 +99,36 @@ impl Node {
         }
     }
 
-    /// Whether its filter passes new flows of a bucket.
-    pub fn serves(&self, slot: Slot, bucket: Bucket) -> bool {
-        self.runs
-            && self.membership.maps().nth(slot.index()).is_some_and(|m| m.serving.contains(bucket))
+    /// What its filter does with a group; `None` when its rules do not have it.
+    pub fn map(&self, group: GroupId) -> Option<SlotMap<'_>> {
+        self.membership.maps().find(|map| map.group == group)
     }
 
-    pub(super) fn open(&mut self, slot: Slot, bucket: Bucket, until: Duration) {
-        self.flows.entry((slot.get(), bucket)).or_default().push(until);
-        let opened = self.opened.entry(slot.get()).or_default();
+    /// Whether its filter passes new flows of a bucket.
+    pub fn serves(&self, group: GroupId, bucket: Bucket) -> bool {
+        self.runs && self.map(group).is_some_and(|map| map.serving.contains(bucket))
+    }
+
+    pub(super) fn open(&mut self, group: GroupId, bucket: Bucket, until: Duration) {
+        self.flows.entry((group, bucket)).or_default().push(until);
+        let opened = self.opened.entry(group).or_default();
         *opened += 1;
-        self.membership.opened(slot, *opened);
+        let total = *opened;
+        let here = self.slots().find(|(_, there)| *there == group);
+        if let Some((slot, _)) = here {
+            self.membership.opened(slot, total);
+        }
+    }
+
+    fn slots(&self) -> impl Iterator<Item = (Slot, GroupId)> {
+        Slot::all().zip(self.membership.maps().map(|map| map.group))
     }
 
     /// Buckets with flows, and their number.
-    pub fn flows(&self, slot: Slot, now: Duration) -> (BucketSet, u32) {
+    pub fn flows(&self, group: GroupId, now: Duration) -> (BucketSet, u32) {
         let mut buckets = BucketSet::EMPTY;
         let mut count = 0;
-        let all = (slot.get(), Bucket::of_hash(0))..=(slot.get(), Bucket::of_hash(u64::MAX));
+        let all = (group, Bucket::of_hash(0))..=(group, Bucket::of_hash(u64::MAX));
         for ((_, bucket), ends) in self.flows.range(all) {
             let alive = ends.iter().filter(|&&end| end > now).count() as u32;
             if alive > 0 {
@@ -139,9 +151,10 @@ impl Node {
         self.flows.clear();
     }
 
-    pub(super) fn report_flows(&mut self, slots: usize, now: Duration) {
-        for slot in Slot::all().take(slots) {
-            let (buckets, count) = self.flows(slot, now);
+    pub(super) fn report_flows(&mut self, now: Duration) {
+        let slots: Vec<(Slot, GroupId)> = self.slots().collect();
+        for (slot, group) in slots {
+            let (buckets, count) = self.flows(group, now);
             self.membership.flows(slot, &buckets, count, now + self.clock_ahead);
         }
     }

@@ -9,7 +9,7 @@ use crate::buckets::{Bucket, BucketSet};
 use crate::heartbeat::MAX_PAYLOAD;
 use crate::host::HostSet;
 use crate::membership::{Event, Plan, Service, Settings, State};
-use crate::slot::Slot;
+use crate::slot::GroupId;
 
 use super::measure::{Coverage, Measures};
 use super::network::Network;
@@ -55,7 +55,7 @@ pub struct World {
     frames: BinaryHeap<Frame>,
     frame_number: u64,
     random: Random,
-    slots: usize,
+    groups: Vec<GroupId>,
     coverage: Coverage,
     marked: Duration,
     next_second: Duration,
@@ -63,8 +63,8 @@ pub struct World {
 }
 
 impl World {
-    /// An empty segment whose clients use this many slots.
-    pub fn new(seed: u64, slots: usize) -> World {
+    /// An empty segment whose clients ask for these groups of rules.
+    pub fn new(seed: u64, groups: Vec<GroupId>) -> World {
         World {
             now: Duration::ZERO,
             nodes: Vec::new(),
@@ -76,12 +76,19 @@ impl World {
             frames: BinaryHeap::new(),
             frame_number: 0,
             random: Random::new(seed),
-            slots,
-            coverage: Coverage::new(slots, Duration::ZERO),
+            coverage: Coverage::new(groups.len(), Duration::ZERO),
+            groups,
             marked: Duration::ZERO,
             next_second: Duration::from_secs(1),
             next_flow: Duration::ZERO,
         }
+    }
+
+    /// Clients ask for these groups of rules from now on.
+    pub fn ask_for(&mut self, groups: Vec<GroupId>) {
+        self.coverage = Coverage::new(groups.len(), self.now);
+        self.groups = groups;
+        self.recount();
     }
 
     /// Randomness for the case itself.
@@ -199,11 +206,11 @@ impl World {
         if self.flow_rate == 0 {
             return;
         }
-        let slot = Slot::new(self.random.below(self.slots as u64) as u8).unwrap_or(Slot::DEFAULT);
+        let group = self.groups[self.random.below(self.groups.len() as u64) as usize];
         let bucket = Bucket::of_hash(self.random.bits());
         let until = self.now + self.random.between(Duration::ZERO, self.flow_life);
-        for node in self.nodes.iter_mut().filter(|node| node.serves(slot, bucket)) {
-            node.open(slot, bucket, until);
+        for node in self.nodes.iter_mut().filter(|node| node.serves(group, bucket)) {
+            node.open(group, bucket, until);
         }
     }
 
@@ -211,10 +218,9 @@ impl World {
     fn count_flows(&mut self) {
         for place in 0..self.nodes.len() {
             if self.nodes[place].runs {
-                let slots = self.slots;
                 let now = self.now;
                 self.nodes[place].forget_ended(now);
-                self.with(place, |node, _| node.report_flows(slots, now));
+                self.with(place, |node, _| node.report_flows(now));
             }
         }
     }
@@ -222,13 +228,12 @@ impl World {
     /// After anything was done with a node: what its program does then.
     fn after(&mut self, place: usize) {
         let now = self.now;
-        let slots = self.slots;
         let node = &mut self.nodes[place];
         if node.membership.service() != Service::Active {
             node.break_flows();
         }
         if node.membership.flows_wanted() {
-            node.report_flows(slots, now);
+            node.report_flows(now);
         }
         let local = now + node.clock_ahead;
         node.events.extend(node.membership.take_events());
@@ -273,49 +278,50 @@ impl World {
     /// Who serves what has changed somewhere.
     fn recount(&mut self) {
         self.coverage.until(self.now);
-        let mut sums = vec![(BucketSet::EMPTY, BucketSet::EMPTY); self.slots];
-        for node in self.nodes.iter().filter(|node| node.runs) {
-            for (map, (once, twice)) in node.membership.maps().zip(&mut sums) {
-                *twice = twice.union(&once.intersection(map.serving));
-                *once = once.union(map.serving);
+        for (place, &group) in self.groups.iter().enumerate() {
+            let (mut once, mut twice) = (BucketSet::EMPTY, BucketSet::EMPTY);
+            for map in self.nodes.iter().filter(|node| node.runs).filter_map(|n| n.map(group)) {
+                twice = twice.union(&once.intersection(map.serving));
+                once = once.union(map.serving);
             }
-        }
-        for (slot, (once, twice)) in sums.into_iter().enumerate() {
-            self.coverage.set(slot, BucketSet::ALL.minus(&once), twice);
+            self.coverage.set(place, BucketSet::ALL.minus(&once), twice);
         }
         if self.once
-            && let Some(slot) = self.coverage.any_twice()
+            && let Some(place) = self.coverage.any_twice()
         {
-            self.violate(format!("slot {slot}: a bucket has two servers"));
+            let group = self.groups[place].0;
+            self.violate(format!("group {group}: a bucket has two servers"));
         }
         self.check_taint();
     }
 
-    /// Nobody answers for a flow that another holds: where one serves and another, who can be heard
-    /// by it, has flows, the first knows.
+    /// Nobody answers for a flow that another holds: where one serves and another that it hears
+    /// has flows, it knows.
     fn check_taint(&mut self) {
         if !self.once {
             return;
         }
-        let running = || self.nodes.iter().enumerate().filter(|(_, node)| node.runs);
         let mut pins = Vec::new();
-        for (place, holder) in running() {
-            for (slot, map) in Slot::all().zip(holder.membership.maps()) {
-                let pinned = holder.flows(slot, self.now).0.minus(map.serving);
+        for (place, holder) in self.nodes.iter().enumerate().filter(|(_, node)| node.runs) {
+            for map in holder.membership.maps() {
+                let pinned = holder.flows(map.group, self.now).0.minus(map.serving);
                 if map.pinned_pass && !pinned.is_empty() {
-                    pins.push((place, slot, pinned));
+                    pins.push((place, map.group, pinned));
                 }
             }
         }
         let mut wrong = None;
-        for (owner, node) in running() {
-            let maps: Vec<_> = node.membership.maps().collect();
-            for (holder, slot, pinned) in pins.iter().filter(|(holder, ..)| *holder != owner) {
-                let map = &maps[slot.index()];
-                if !pinned.intersection(map.serving).is_subset(map.tainted) {
-                    wrong = Some(format!(
-                        "slot {slot}: node {owner} would reset flows that node {holder} holds"
-                    ));
+        for (owner, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.runs) {
+            for (holder, group, pinned) in pins.iter().filter(|(holder, ..)| *holder != owner) {
+                let unmarked = node
+                    .map(*group)
+                    .is_some_and(|map| !pinned.intersection(map.serving).is_subset(map.tainted));
+                let host = self.nodes[*holder].membership.host();
+                let mut others = node.membership.others();
+                if unmarked && others.any(|other| other.host == host && other.heard) {
+                    let group = group.0;
+                    wrong =
+                        Some(format!("group {group}: node {owner} would reset flows of {holder}"));
                 }
             }
         }
@@ -346,6 +352,15 @@ impl World {
                 State::Converging => false,
                 _ => true,
             }
+        })
+    }
+
+    /// Whether every running member serves its share of the map, no more and no less.
+    pub fn as_computed(&self) -> bool {
+        let active = |node: &&Node| node.runs && node.membership.service() == Service::Active;
+        self.nodes.iter().filter(active).all(|node| {
+            let host = node.membership.host();
+            node.membership.maps().all(|map| *map.serving == map.target.of(host))
         })
     }
 
