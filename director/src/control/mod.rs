@@ -25,6 +25,7 @@ mod method;
 mod metrics;
 pub mod nlb;
 pub mod operations;
+pub mod remote;
 mod replies;
 mod routes;
 pub mod server;

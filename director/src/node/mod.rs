@@ -13,7 +13,7 @@
 //!
 //! `identity` who this host is, `plan` what the file comes to, `segment` the sockets, `sockets` and
 //! `flows` what connections it holds, `host` the mind; `operations` what operators ask of it,
-//! `answers` what it says to that, `reload` the file once more.
+//! `answers` what it says to that, `remote` the same from afar, `reload` the file once more.
 
 mod about;
 mod answers;
@@ -23,6 +23,7 @@ mod identity;
 mod operations;
 mod plan;
 mod reload;
+mod remote;
 mod segment;
 mod sockets;
 
@@ -57,6 +58,7 @@ use host::Host;
 use identity::Identity;
 use operations::Control;
 use reload::Reload;
+use remote::Remote;
 use segment::Segment;
 use sockets::Held;
 
@@ -102,6 +104,7 @@ pub(crate) async fn run(path: PathBuf, config: Config, mut signals: Signals) -> 
         segment::show(segment.cluster())
     );
     let wake = Arc::new(Notify::new());
+    let remote_control = config.nlb.remote_control;
     let about = About::new(path.clone(), &config, &identity, name());
     let again = Reload::new(&path, identity.host, config);
     let control = Arc::new(Control::new(host.clone(), wake.clone(), about, again));
@@ -117,9 +120,12 @@ pub(crate) async fn run(path: PathBuf, config: Config, mut signals: Signals) -> 
     };
     let outcome = match prepared {
         Ok(()) => {
+            let from_afar = remote_control.then(|| control.clone());
             let server = tokio::spawn(control::server::serve(listener, control));
+            let remote = tokio::spawn(from_afar_to(from_afar, primary));
             let outcome = node.serve(&follower, &mut signals).await;
             server.abort();
+            remote.abort();
             outcome
         }
         Err(error) => Err(error),
@@ -129,6 +135,20 @@ pub(crate) async fn run(path: PathBuf, config: Config, mut signals: Signals) -> 
     drop(socket);
     info!("ended");
     outcome
+}
+
+/// Serves remote control, if it is wanted. That the port is taken is told and ends nothing.
+async fn from_afar_to(control: Option<Arc<Control>>, primary: IpAddr) {
+    let Some(control) = control else { return };
+    let (host, addresses) = (control.about.host, control.about.addresses.clone());
+    let bound = Remote::bind(host, control.key(), primary, &addresses, Remote::PORT).await;
+    match bound {
+        Ok(remote) => remote.serve(control).await,
+        Err(error) => {
+            warn!("{error:#}");
+            control.about.warn("remote", format!("no remote control: {error:#}"));
+        }
+    }
 }
 
 /// The loop's own things.

@@ -1,15 +1,18 @@
 //! The node as the control API sees it.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use ::nlb::host::HostId;
+use ::nlb::key::SealKey;
 use tokio::sync::Notify;
 use tracing::info;
 
 use super::about::About;
 use super::answers::{self, Scene};
 use super::host::Host;
+use super::remote::{Obey, Remote};
 use super::sockets;
 use super::{clock, lock, reload};
 use crate::control::VERSION;
@@ -17,6 +20,7 @@ use crate::control::api::{ConnectionView, Refusal, RefusalKind, ServiceView, Sta
 use crate::control::nlb::views::NlbView;
 use crate::control::nlb::{NlbAnswer, NlbCommand, NlbReply, NlbRequest, NlbResult};
 use crate::control::operations::{Command, Operations};
+use crate::control::remote::Controller;
 use crate::fwmark::Rule;
 
 /// What ends up in every answer about services, which a node does not have.
@@ -105,6 +109,25 @@ impl Control {
         }
     }
 
+    /// Asks other hosts, at their own addresses.
+    fn there(&self, hosts: &[HostId], command: &NlbCommand) -> std::io::Result<NlbReply> {
+        let own = self.about.addresses.first().copied();
+        let family = own.is_none_or(|own| own.is_ipv4());
+        let addresses = hosts.iter().filter_map(|host| {
+            let mut all = self.about.hosts.get(host.index())?.iter();
+            all.find(|address| address.is_ipv4() == family)
+        });
+        let to: Vec<SocketAddr> =
+            addresses.map(|address| SocketAddr::new(*address, Remote::PORT)).collect();
+        let any = own.unwrap_or(std::net::Ipv4Addr::UNSPECIFIED.into());
+        Controller::new(self.key(), any)?.ask(&to, hosts, command)
+    }
+
+    /// The key of commands between machines.
+    pub(super) fn key(&self) -> SealKey {
+        lock(&self.host).key().control().clone()
+    }
+
     /// The hosts that a word means: `all`, an id, an address, a name.
     fn meant(&self, word: &str) -> Result<Vec<HostId>, Refusal> {
         let known = || HostId::all().zip(&self.about.hosts);
@@ -191,13 +214,36 @@ impl Operations for Control {
             Some(word) => self.meant(word)?,
         };
         let mut reply = NlbReply::default();
-        for host in hosts {
-            if host == self.about.host {
-                reply.answers.push(self.here(&request.command, "control socket"));
-            } else {
-                reply.silent.push(host.get());
-            }
+        if hosts.contains(&self.about.host) {
+            reply.answers.push(self.here(&request.command, "control socket"));
         }
+        let others: Vec<HostId> =
+            hosts.into_iter().filter(|host| *host != self.about.host).collect();
+        if !others.is_empty() {
+            let there = self.there(&others, &request.command);
+            let there = there.map_err(|error| Refusal {
+                error: RefusalKind::Internal,
+                message: format!("the other hosts cannot be asked: {error}"),
+            })?;
+            reply.answers.extend(there.answers);
+            reply.silent.extend(there.silent);
+        }
+        reply.answers.sort_by_key(|answer| answer.host);
+        reply.silent.sort_unstable();
         Ok(reply)
+    }
+}
+
+impl Obey for Control {
+    fn obey(&self, command: &NlbCommand, from: SocketAddr) -> NlbAnswer {
+        if *command == NlbCommand::Capacity {
+            let message = "capacity is measured on the host itself only".to_owned();
+            return self.say(NlbResult::Failed, Some(message), None);
+        }
+        self.here(command, &format!("remote command of {from}"))
+    }
+
+    fn refuse(&self, reason: &'static str, meaning: &'static str) {
+        self.about.refuse(reason, meaning);
     }
 }
