@@ -2,6 +2,7 @@
 
 use director::control::api::{PortView, Status};
 
+use crate::clean::{clean, count, duration};
 use crate::columns::{Side, columns};
 use crate::paint::Paint;
 
@@ -90,29 +91,6 @@ fn verdicts(status: &Status) -> Vec<String> {
     columns([Side::Right, Side::Left, Side::Left], &rows)
 }
 
-fn count(number: u64, word: &str) -> String {
-    format!("{number} {word}{}", if number == 1 { "" } else { "s" })
-}
-
-/// The two largest units: `4 d 3 h`, `3 h 0 min`, `59 s`.
-fn duration(seconds: f64) -> String {
-    // A negative or odd number becomes 0.
-    let seconds = seconds as u64;
-    let (days, hours) = (seconds / 86400, seconds / 3600 % 24);
-    let (minutes, rest) = (seconds / 60 % 60, seconds % 60);
-    match (days, hours, minutes) {
-        (0, 0, 0) => format!("{rest} s"),
-        (0, 0, _) => format!("{minutes} min {rest} s"),
-        (0, _, _) => format!("{hours} h {minutes} min"),
-        _ => format!("{days} d {hours} h"),
-    }
-}
-
-/// Names and messages may quote what somebody else has written; none of it shall steer a terminal.
-fn clean(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use director::control::api::VerdictCount;
@@ -192,11 +170,5 @@ Warnings
         let text = text(&status(), Paint::new(true, None, None));
         assert!(text.contains("\u{1b}[31m  eth0           1 "), "{text}");
         assert!(!text.contains("\u{1b}[31m  eth0           0 "), "{text}");
-    }
-
-    #[test]
-    fn durations_show_their_two_largest_units() {
-        let texts = [0.9, 59.0, 60.0, 3600.0, 356_400.0, -1.0].map(duration);
-        assert_eq!(texts, ["0 s", "59 s", "1 min 0 s", "1 h 0 min", "4 d 3 h", "0 s"]);
     }
 }
