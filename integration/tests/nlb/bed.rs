@@ -124,7 +124,7 @@ pub(crate) struct Bed {
     pub(crate) site: Site,
     /// The node of each host; `None` where none runs.
     pub(crate) nodes: Vec<Option<Director>>,
-    pub(crate) web: Vec<Process>,
+    _web: Vec<Process>,
 }
 
 impl Bed {
@@ -136,10 +136,10 @@ impl Bed {
     /// As [`build`](Bed::build), with more hosts than the file has.
     pub(crate) fn with_hosts(name: &str, hosts: usize, site: Site) -> Result<Bed> {
         let cluster = Cluster::build(name, hosts)?;
-        let web =
+        let _web =
             cluster.hosts.iter().map(|host| nginx(&cluster, host, &site)).collect::<Result<_>>()?;
         let nodes = (0..hosts).map(|_| None).collect();
-        Ok(Bed { cluster, site, nodes, web })
+        Ok(Bed { cluster, site, nodes, _web })
     }
 
     /// Builds it and starts all nodes, at the same time, until they have converged together.
@@ -178,6 +178,21 @@ impl Bed {
     /// The log of a node.
     pub(crate) fn log(&self, number: usize) -> Result<String> {
         Ok(self.node(number)?.process().log())
+    }
+
+    /// How many times a node has begun to converge.
+    pub(crate) fn convergences(&self, number: usize) -> Result<usize> {
+        Ok(self.log(number)?.matches("converging:").count())
+    }
+
+    /// Waits until a node has begun to converge more than `before` times: it has noticed.
+    pub(crate) fn wait_noticed(&self, number: usize, before: usize) -> Result<()> {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while self.convergences(number)? <= before {
+            ensure!(Instant::now() < deadline, "host {number} notices nothing:\n{}", self.log(number)?);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
     }
 
     /// Waits until the last word of each of `numbers` is that it has converged with `members`;

@@ -31,11 +31,11 @@ fn a_node_dies(site: Site, promise: &Promise) {
     let requests = Requests::start(client, BOTH, INTERVAL);
     std::thread::sleep(Duration::from_millis(200));
 
+    let before = bed.convergences(1).unwrap();
     let start = Instant::now();
     crash(bed.node(2).unwrap()).unwrap();
     let rest: Vec<usize> = (1..=nodes).filter(|&number| number != 2).collect();
-    let survivor = bed.node(1).unwrap().process();
-    survivor.wait_for_log("(host 2)", Duration::from_secs(20)).unwrap();
+    bed.wait_noticed(1, before).unwrap();
     let noticed = start.elapsed();
     bed.wait_converged(&rest, &rest).unwrap();
     bed.settle();

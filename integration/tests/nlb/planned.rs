@@ -3,6 +3,9 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::{Result, ensure};
+use director::control::nlb::{NlbCommand, NlbRequest, PortTarget};
+
 use crate::bed::{Bed, Site};
 use crate::can_run;
 use crate::load::{Download, Downloads, Requests, failed, tally};
@@ -47,7 +50,9 @@ impl Load {
             .filter(|download| download.broken.is_some())
             .cloned()
             .collect();
-        let twice = account.answered_twice();
+        // The servers of a host that has left still repeat what they had to say.
+        let twice =
+            if leaver.is_some() { account.greeted_twice() } else { account.answered_twice() };
         Row { served, gap, broken: broken.len(), twice: twice.len(), ..row }.print();
         assert!(broken.is_empty(), "broken: {broken:#?}");
         assert_eq!(twice, Vec::<String>::new());
@@ -84,9 +89,12 @@ fn join(site: Site) {
     bed.wait_converged(&old, &old).unwrap();
     bed.settle();
     let load = Load::start(&bed);
+    let before = bed.convergences(1).unwrap();
     bed.start(&[nodes]).unwrap();
     let start = Instant::now();
-    let noticed = bed.wait_converged(&all, &all).unwrap();
+    bed.wait_noticed(1, before).unwrap();
+    let noticed = start.elapsed();
+    bed.wait_converged(&all, &all).unwrap();
     bed.settle();
     let outcome = load.finish(row(&title, nodes, noticed), start, None);
     assert_eq!(outcome.account.resets().len(), 0, "{:?}", outcome.account.resets());
@@ -115,10 +123,88 @@ fn a_node_that_stops_breaks_its_own_connections_only() {
     }
     let mut bed = Bed::serving("stop", Site { download_seconds: 5, ..Site::new(4) }).unwrap();
     let load = Load::start(&bed);
+    let before = bed.convergences(1).unwrap();
     let start = Instant::now();
     bed.stop(2).unwrap();
-    let noticed = bed.wait_converged(&[1, 3, 4], &[1, 3, 4]).unwrap();
+    bed.wait_noticed(1, before).unwrap();
+    let noticed = start.elapsed();
+    bed.wait_converged(&[1, 3, 4], &[1, 3, 4]).unwrap();
     bed.settle();
     let leaver = bed.name(2).to_owned();
     load.finish(row("stop by SIGTERM, period 200ms", 4, noticed), start, Some(&leaver));
+}
+
+/// Gives a node a command, as `dirctl nlb` does.
+fn command(bed: &Bed, number: usize, command: NlbCommand) -> Result<()> {
+    let reply = bed.node(number)?.client()?.nlb(&NlbRequest { command, hosts: None })?;
+    let good = reply.answers.iter().all(|answer| answer.result.is_good());
+    ensure!(good && reply.answers.len() == 1, "host {number} answers {reply:?}");
+    Ok(())
+}
+
+/// A node that is drained keeps its connections until they end, takes no new ones at once, and
+/// leaves after the last.
+fn drain(site: Site) {
+    let nodes = site.hosts;
+    let title = format!("drain, period {}", site.period);
+    let bed = Bed::serving("drain", site).unwrap();
+    let rest: Vec<usize> = (1..=nodes).filter(|&number| number != 2).collect();
+    let load = Load::start(&bed);
+    let before = bed.convergences(1).unwrap();
+    let start = Instant::now();
+    command(&bed, 2, NlbCommand::Drainstop { deadline: Some(60) }).unwrap();
+    bed.wait_noticed(1, before).unwrap();
+    let noticed = start.elapsed();
+    // All converge on the new shares, host 2 still among them.
+    let all: Vec<usize> = (1..=nodes).collect();
+    bed.wait_converged(&all, &all).unwrap();
+    bed.settle();
+    let outcome = load.finish(row(&title, nodes, noticed), start, None);
+    assert_eq!(outcome.account.resets().len(), 0, "{:?}", outcome.account.resets());
+    // The last download has ended, so the host leaves by itself.
+    let log = bed.node(2).unwrap().process();
+    log.wait_for_log("left the cluster", Duration::from_secs(15)).unwrap();
+    bed.wait_converged(&rest, &rest).unwrap();
+    let made = crate::load::requests(&bed.cluster.client, 0, 200).unwrap();
+    assert!(failed(&made).is_empty(), "{:?}", tally(&made));
+    assert_eq!(tally(&made).get(bed.name(2)), None, "{:?}", tally(&made));
+}
+
+#[test]
+fn quick_a_node_that_is_drained_breaks_no_connection() {
+    if can_run() {
+        drain(Site { download_seconds: 5, ..Site::new(3) });
+    }
+}
+
+#[test]
+fn a_node_that_is_drained_at_the_default_period_breaks_no_connection() {
+    if can_run() {
+        drain(Site { period: "1s", download_seconds: 12, ..Site::new(4) });
+    }
+}
+
+#[test]
+fn other_weights_break_no_connection_and_are_what_new_ones_go_by() {
+    if !can_run() {
+        return;
+    }
+    let site = Site { period: "1s", download_seconds: 12, ..Site::new(4) };
+    let bed = Bed::serving("weight", site).unwrap();
+    let all = [1, 2, 3, 4];
+    let load = Load::start(&bed);
+    let before = bed.convergences(1).unwrap();
+    let start = Instant::now();
+    let everywhere = PortTarget { vip: None, port: None };
+    command(&bed, 3, NlbCommand::Weight { target: everywhere, weight: 0 }).unwrap();
+    bed.wait_noticed(1, before).unwrap();
+    let noticed = start.elapsed();
+    bed.wait_converged(&all, &all).unwrap();
+    bed.settle();
+    let outcome = load.finish(row("weight change, period 1s", 4, noticed), start, None);
+    assert_eq!(outcome.account.resets().len(), 0, "{:?}", outcome.account.resets());
+    let made = crate::load::requests(&bed.cluster.client, 0, 200).unwrap();
+    assert!(failed(&made).is_empty(), "{:?}", tally(&made));
+    assert_eq!(tally(&made).get(bed.name(3)), None, "{:?}", tally(&made));
+    assert_eq!(tally(&made).len(), 3, "{:?}", tally(&made));
 }

@@ -252,12 +252,6 @@ impl Account {
         counts
     }
 
-    /// Answers of `host` from a virtual address between two moments.
-    pub(crate) fn spoke(&self, host: usize, from: Instant, until: Instant) -> usize {
-        let of_it = self.sights.iter().filter(|it| it.from == host && is_vip(it.source.ip()));
-        of_it.filter(|it| it.at >= from && it.at < until).count()
-    }
-
     /// The last moment at which two hosts took one connection.
     pub(crate) fn last_double(&self) -> Option<Instant> {
         self.answers().values().filter_map(|answers| second_greeting(answers)).max()
