@@ -10,6 +10,7 @@ pub mod control;
 pub mod dispatch;
 pub mod filter;
 pub mod fwmark;
+pub mod keeper;
 pub mod network;
 mod node;
 pub mod process;

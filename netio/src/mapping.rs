@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 
 /// What the kernel calls a huge page on every architecture that matters here.
-const HUGE_PAGE: usize = 2 << 20;
+pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
 /// What pages a pool's memory is made of. The larger they are, the fewer of them the processor has
 /// to keep in mind.
@@ -73,6 +73,35 @@ impl Mapping {
             }
         }
         Ok(mapping)
+    }
+
+    /// Room for `len` zeroed bytes, of which none are set aside before they are touched.
+    ///
+    /// # Errors
+    /// `ENOMEM` when the room cannot be had.
+    pub(crate) fn reserved(len: usize) -> io::Result<Mapping> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        Mapping::map(len, flags, -1, 0)
+    }
+
+    /// Has `len` bytes from `offset`, of which any may be in use, made of huge pages from now on, if
+    /// the kernel can.
+    pub(crate) fn merge(&self, offset: usize, len: usize) {
+        self.advise(offset, len, libc::MADV_HUGEPAGE);
+    }
+
+    /// Takes the memory of `len` bytes from `offset` now. What is in use stays as it is.
+    pub(crate) fn populate(&self, offset: usize, len: usize) {
+        self.advise(offset, len, libc::MADV_POPULATE_WRITE);
+    }
+
+    fn advise(&self, offset: usize, len: usize, advice: i32) {
+        let start = self.at(offset, len);
+        if len > 0 {
+            // SAFETY: the range is within the mapping (`at` looks), and neither advice changes a byte.
+            // A refusal costs speed.
+            unsafe { libc::madvise(start.as_ptr().cast(), len, advice) };
+        }
     }
 
     /// `len` bytes that the kernel shares through `fd` at `offset`.

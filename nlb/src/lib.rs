@@ -6,8 +6,10 @@
 //!
 //! [`host`] and [`buckets`] are the words and [`key`] is what all hosts share. [`rules`] says which
 //! map of buckets a packet goes by ([`slot`]), [`hash`] which bucket it is in, [`map`] which host
-//! owns that. [`filter`] holds what a host decides by, and why. The decision itself and membership
-//! are being built; the director refuses `mode = "nlb"` by name until they are.
+//! owns that. [`filter`] makes one decision of it for every frame, and says why. [`heartbeat`] and
+//! [`membership`] keep the hosts agreed on who is there, and [`simulation`] is a cluster in virtual
+//! time. [`delivery`] and [`capacity`] know what it takes, and costs, that all hosts receive
+//! everything.
 
 #![forbid(unsafe_code)]
 

@@ -43,6 +43,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Client {
     path: PathBuf,
     runtime: tokio::runtime::Runtime,
+    /// The director's version, when it has answered.
+    director: Option<String>,
 }
 
 impl Client {
@@ -57,7 +59,7 @@ impl Client {
             .build()
             .map_err(|error| ClientError::System { path: path.clone(), error })?;
         runtime.block_on(open(&path))?;
-        Ok(Client { path, runtime })
+        Ok(Client { path, runtime, director: None })
     }
 
     /// What the director is and does.
@@ -135,6 +137,7 @@ impl Client {
     /// # Errors
     /// [`ClientError::Refused`] names the command by its index.
     pub fn apply(&mut self, commands: &[Command]) -> Result<usize, ClientError> {
+        self.agree()?;
         let body =
             serde_json::to_vec(commands).map_err(|error| self.odd(None, error.to_string()))?;
         let answer = self.exchange(Method::POST, "/v1/commands", Bytes::from(body))?;
@@ -151,6 +154,7 @@ impl Client {
         commands: &[Command],
         on_refusal: OnRefusal,
     ) -> Result<BatchOutcome, ClientError> {
+        self.agree()?;
         let batch = Batch { on_refusal, commands: commands.to_vec() };
         let body = serde_json::to_vec(&batch).map_err(|error| self.odd(None, error.to_string()))?;
         let answer = self.exchange(Method::POST, "/v1/batch", Bytes::from(body))?;
@@ -232,7 +236,21 @@ impl Client {
     }
 
     fn parse<T: DeserializeOwned>(&self, text: &[u8]) -> Result<T, ClientError> {
-        serde_json::from_slice(text).map_err(|error| self.odd(None, error.to_string()))
+        let odd = |error: serde_json::Error| self.odd(self.director.clone(), error.to_string());
+        serde_json::from_slice(text).map_err(odd)
+    }
+
+    /// Makes sure that a change means the same to the director as to us: another release may not know
+    /// a field of it, and would make half of the change without a word.
+    fn agree(&mut self) -> Result<(), ClientError> {
+        if self.director.is_none() {
+            self.timeouts()?;
+        }
+        if self.director.as_deref().is_some_and(is_of_this_release) {
+            return Ok(());
+        }
+        let detail = "it may take a change for another one, so nothing has been changed".to_owned();
+        Err(self.odd(self.director.clone(), detail))
     }
 
     /// The body of a good answer.
@@ -269,10 +287,11 @@ impl Client {
     }
 
     /// Lets a good answer through and turns any other into an error.
-    fn checked(&self, response: Response<Incoming>) -> Result<Response<Incoming>, ClientError> {
+    fn checked(&mut self, response: Response<Incoming>) -> Result<Response<Incoming>, ClientError> {
         let director = response.headers().get(VERSION_HEADER);
         let director =
             director.map(|version| String::from_utf8_lossy(version.as_bytes()).into_owned());
+        self.director.clone_from(&director);
         let status = response.status();
         if director.is_some() && status.is_success() {
             return Ok(response);
@@ -295,6 +314,13 @@ impl Client {
     fn odd(&self, director: Option<String>, detail: String) -> ClientError {
         ClientError::Protocol { path: self.path.clone(), director, detail }
     }
+}
+
+/// Releases are the same while the first two numbers of their versions are.
+fn is_of_this_release(version: &str) -> bool {
+    let release =
+        |version: &str| -> Vec<String> { version.split('.').take(2).map(str::to_owned).collect() };
+    release(version) == release(super::VERSION)
 }
 
 async fn open(path: &Path) -> Result<SendRequest<Full<Bytes>>, ClientError> {

@@ -5,7 +5,7 @@
 //!   tools/ipvsadm  tools/dirctl  curl            director
 //!        client::Client ----- unix socket ----- socket -> server -> routes -> dyn Operations
 //!                       HTTP/1.1, JSON (api)                  |        metrics
-//!                                                             stream (connections, shard by shard)
+//!                                                             stream (connections, part by part)
 //!                                                             listing (services, one by one)
 //! ```
 //!

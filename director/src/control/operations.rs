@@ -125,9 +125,10 @@ pub trait Operations: Send + Sync {
     /// The rules that set firewall marks, in order.
     fn marks(&self) -> Vec<Rule>;
 
-    /// A part of the connection table: calls `each` for the connections of shard `shard`, and
-    /// says whether there is a further shard. Short: it holds one shard's lock while it copies.
-    fn connections(&self, shard: usize) -> Option<Vec<ConnectionView>>;
+    /// The connections of part `part` of the table, from 0 on; `None` past the last part. A part is
+    /// small, and may be empty. Packets that open connections may have to wait while it is copied,
+    /// and not between two of them.
+    fn connections(&self, part: usize) -> Option<Vec<ConnectionView>>;
 
     /// What is asked of a node of mode nlb. May take some seconds: other hosts may have to be asked.
     ///

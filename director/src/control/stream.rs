@@ -1,6 +1,6 @@
-//! The connection table as a body of newline-delimited JSON, made while it is read: one shard is
-//! copied at a time, and the next only when the client has taken the last one. The table may hold
-//! millions of connections; this holds one shard.
+//! The connection table as a body of newline-delimited JSON, made while it is read: a few parts of it
+//! become text at a time, and the next only when the client has taken those. The table may hold
+//! millions of connections; this holds a frame.
 
 use std::future::Future;
 use std::io;
@@ -12,27 +12,34 @@ use bytes::Bytes;
 use hyper::body::Frame;
 use tokio::task::JoinHandle;
 
-use super::api::ConnectionView;
 use super::filter::ConnectionFilter;
 use super::operations::Operations;
 
-/// About how much text one frame carries. Bounds the time between two turns of the runtime.
+/// About how much text one frame carries.
 const FRAME: usize = 64 * 1024;
+
+/// Parts that are looked through at a time at most: a client that has left is noticed after these,
+/// however few connections its filter admits.
+const PARTS: usize = 256;
 
 /// The connections, as lines.
 pub(super) struct ConnectionStream {
-    operations: Arc<dyn Operations>,
-    filter: ConnectionFilter,
+    source: Source,
     state: State,
 }
 
+/// Where connections come from, and which of them.
+#[derive(Clone)]
+struct Source {
+    operations: Arc<dyn Operations>,
+    filter: Arc<ConnectionFilter>,
+}
+
 enum State {
-    /// Shard of this number is to be fetched next.
+    /// The part of this number is to be written next.
     Between(usize),
-    /// It is being copied, off the runtime's thread because it takes the shard's lock.
-    Copying(usize, JoinHandle<Option<Vec<ConnectionView>>>),
-    /// Its connections are being written.
-    Writing(usize, std::vec::IntoIter<ConnectionView>),
+    /// Some are being written, off the runtime's thread.
+    Writing(JoinHandle<(Vec<u8>, Option<usize>)>),
     /// No more.
     Done,
 }
@@ -43,7 +50,8 @@ impl ConnectionStream {
         operations: Arc<dyn Operations>,
         filter: ConnectionFilter,
     ) -> ConnectionStream {
-        ConnectionStream { operations, filter, state: State::Between(0) }
+        let source = Source { operations, filter: Arc::new(filter) };
+        ConnectionStream { source, state: State::Between(0) }
     }
 
     /// The next frame; `None` at the end of the table.
@@ -51,56 +59,51 @@ impl ConnectionStream {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let ConnectionStream { operations, filter, state } = &mut *self;
+        let ConnectionStream { source, state } = &mut *self;
         loop {
             match state {
-                State::Between(shard) => {
-                    let shard = *shard;
-                    let operations = Arc::clone(operations);
-                    let copy = tokio::task::spawn_blocking(move || operations.connections(shard));
-                    *state = State::Copying(shard, copy);
+                State::Between(part) => {
+                    let (part, source) = (*part, source.clone());
+                    let writing = tokio::task::spawn_blocking(move || source.write(part));
+                    *state = State::Writing(writing);
                 }
-                State::Copying(shard, copy) => {
-                    let shard = *shard;
-                    *state = match ready!(Pin::new(copy).poll(context)) {
-                        Ok(Some(connections)) => State::Writing(shard, connections.into_iter()),
-                        Ok(None) => State::Done,
-                        Err(error) => {
-                            tracing::error!(shard, %error, "copying the connection table failed");
-                            *state = State::Done;
-                            // Breaks the response off, so that nobody takes it for the whole table.
-                            return Poll::Ready(Some(Err(io::Error::other(error))));
+                State::Writing(writing) => match ready!(Pin::new(writing).poll(context)) {
+                    Ok((text, next)) => {
+                        *state = next.map_or(State::Done, State::Between);
+                        if !text.is_empty() {
+                            return Poll::Ready(Some(Ok(Frame::data(Bytes::from(text)))));
                         }
-                    };
-                }
-                State::Writing(shard, connections) => {
-                    let lines = lines(connections, filter);
-                    if lines.is_empty() {
-                        *state = State::Between(*shard + 1);
-                    } else {
-                        return Poll::Ready(Some(Ok(Frame::data(Bytes::from(lines)))));
                     }
-                }
+                    Err(error) => {
+                        tracing::error!(%error, "listing the connection table failed");
+                        *state = State::Done;
+                        // Breaks the answer off, so that nobody takes it for the whole table.
+                        return Poll::Ready(Some(Err(io::Error::other(error))));
+                    }
+                },
                 State::Done => return Poll::Ready(None),
             }
         }
     }
 }
 
-fn lines(
-    connections: &mut std::vec::IntoIter<ConnectionView>,
-    filter: &ConnectionFilter,
-) -> Vec<u8> {
-    let mut text = Vec::new();
-    for connection in connections.filter(|connection| filter.admits(connection)) {
-        // Writing plain structs into memory cannot fail; a line that did would be left out whole.
-        if let Ok(line) = serde_json::to_vec(&connection) {
-            text.extend_from_slice(&line);
-            text.push(b'\n');
+impl Source {
+    /// The text of some parts from `first` on, and the part to go on with.
+    fn write(&self, first: usize) -> (Vec<u8>, Option<usize>) {
+        let mut text = Vec::with_capacity(FRAME + FRAME / 2);
+        for part in first..first + PARTS {
+            if text.len() >= FRAME {
+                return (text, Some(part));
+            }
+            let Some(connections) = self.operations.connections(part) else {
+                return (text, None);
+            };
+            for connection in connections.iter().filter(|it| self.filter.admits(it)) {
+                // Writing plain structs into memory cannot fail.
+                _ = serde_json::to_writer(&mut text, connection);
+                text.push(b'\n');
+            }
         }
-        if text.len() >= FRAME {
-            break;
-        }
+        (text, Some(first + PARTS))
     }
-    text
 }

@@ -92,7 +92,6 @@ pub(super) mod flow {
     pub(crate) const VIP_PORT: i16 = 34;
     pub(crate) const PROTOCOL: i16 = 36;
     pub(crate) const FAMILY: i16 = 37;
-    pub(crate) const END: i16 = 38;
 }
 /// Nanoseconds of the monotonic clock when the flow was last seen, 8 bytes; then 8 bytes that are not
 /// 0 once the client has sent FIN or RST.
@@ -108,7 +107,6 @@ pub(super) mod fragment {
     pub(crate) const ID: i16 = 32;
     pub(crate) const PROTOCOL: i16 = 36;
     pub(crate) const FAMILY: i16 = 37;
-    pub(crate) const END: i16 = 38;
 }
 /// When (as in [`FLOW_VALUE`]), then the number of the reason in 8 bytes.
 pub(super) const FRAGMENT_VALUE: usize = 16;

@@ -163,7 +163,9 @@ fn build(policy: &Policy, memory: &Memory) -> Result<(Settings, Tables, Program)
     let tables = Tables::new(policy)?;
     publish::fill(&tables, policy)?;
     let insns = program::filter(&settings, &tables, memory);
-    let program = Program::load(ProgramType::Xdp, "nlb_filter", &insns)?;
+    // Large MTUs are for kernels from 5.18 on; what another refuses for that, it takes without.
+    let load = |kind| Program::load(kind, "nlb_filter", &insns);
+    let program = load(ProgramType::XdpFragments).or_else(|_| load(ProgramType::Xdp))?;
     Ok((settings, tables, program))
 }
 

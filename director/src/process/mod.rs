@@ -24,6 +24,7 @@ use crate::config::{self, Config, Mode};
 use crate::control;
 use crate::dispatch::Shared;
 use crate::dispatch::traffic::ESTIMATE_INTERVAL;
+use crate::keeper::Keeper;
 use crate::network::{Follower, Network};
 use crate::node;
 use crate::table::Table;
@@ -67,6 +68,7 @@ pub async fn run(path: PathBuf) -> Result<()> {
     let mut opened = ports::open(&config)?;
     info!("{}", opened.summary);
     let cpus = &config.cpus;
+    let _keeper = Keeper::start(&shared).context("a thread for memory")?;
     let mut workers =
         Workers::start(&mut opened, cpus, &shared, &table, &network, &follower, epoch)?;
     let director = Arc::new(Director::new(

@@ -138,8 +138,8 @@ impl Operations for Director {
         self.table.marks()
     }
 
-    fn connections(&self, shard: usize) -> Option<Vec<ConnectionView>> {
-        self.table.connection_views(shard, self.epoch.elapsed())
+    fn connections(&self, part: usize) -> Option<Vec<ConnectionView>> {
+        self.table.connection_views(part, self.epoch.elapsed())
     }
 
     fn status(&self) -> Status {

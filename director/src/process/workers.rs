@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use arc_swap::ArcSwap;
 use tokio::sync::Notify;
-use tracing::{error, info};
+use tracing::{debug, error, info};
 
 use super::cores;
 use super::ports::Opened;
@@ -16,6 +16,10 @@ use crate::dispatch::Shared;
 use crate::network::{Follower, Network};
 use crate::table::Table;
 use crate::worker::{Worker, WorkerParts, WorkerStatus};
+
+/// About nine tenths of a core for the worker when one other program wants it too. Not the most that
+/// there is: an operator must get a shell on a flooded machine.
+const NICENESS: i32 = -10;
 
 /// See the module.
 pub(super) struct Workers {
@@ -74,6 +78,7 @@ impl Workers {
                 if let Some(core) = core {
                     cores::pin(index, core);
                 }
+                go_first(index);
                 let _ended = Ended(status, ended);
                 Worker::new(parts).run()
             })?);
@@ -131,6 +136,14 @@ impl Workers {
         }
         self.check_frames();
         outcome
+    }
+}
+
+/// Puts the calling worker before ordinary programs on its core, where the kernel's own forwarding
+/// would be too: what the control plane and an operator's commands have to do waits, packets do not.
+fn go_first(index: usize) {
+    if let Err(error) = netio::set_niceness(NICENESS) {
+        debug!("worker {index} goes before no other program: {error} (CAP_SYS_NICE)");
     }
 }
 

@@ -159,7 +159,6 @@ impl Table {
     /// Once a second or so: reviews the defences, and forgets removed servers whose time is over and
     /// which no connection refers to. `now` is time since start.
     pub fn sweep(&self, now: Duration) {
-        self.shared.connections.prepare();
         self.shared.review_defence();
         self.shared.drop_entries(now);
         let mut guard = self.lock();

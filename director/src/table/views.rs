@@ -7,6 +7,7 @@ use crate::control::api::{
     ConnectionView, EngineData, Protocol, ServerSpec, ServerView, ServiceView,
 };
 use crate::dispatch::connection::Connection;
+use crate::dispatch::connections::PART;
 use crate::dispatch::service::Service;
 use crate::dispatch::sip;
 
@@ -26,11 +27,11 @@ impl Table {
         services.into_iter().map(|(service, declared)| service_view(&service, declared))
     }
 
-    /// Connections of one shard that have not expired by `now`, or `None` past the last shard.
-    pub fn connection_views(&self, shard: usize, now: Duration) -> Option<Vec<ConnectionView>> {
-        let connections = &self.shared.connections;
-        let mut views = Vec::with_capacity(connections.len_of(shard));
-        let is_there = connections.visit(shard, |connection| {
+    /// Connections of one part of the table that have not expired by `now`, [`PART`] of them at most,
+    /// or `None` past the last part.
+    pub fn connection_views(&self, part: usize, now: Duration) -> Option<Vec<ConnectionView>> {
+        let mut views = Vec::with_capacity(PART);
+        let is_there = self.shared.connections.visit(part, |connection| {
             if connection.expires > now {
                 views.push(connection_view(connection, now));
             }

@@ -24,13 +24,16 @@ pub(crate) const CLIENT6: &str = "[2001:db8:2::7]:4000";
 pub(crate) const VIP: &str = "192.0.2.10:80";
 pub(crate) const VIP6: &str = "[2001:db8:1::10]:80";
 
+/// Makes a port of one in memory.
+pub(crate) type Front = Box<dyn FnOnce(MemoryPort) -> Box<dyn Port>>;
+
 /// How a worker's ports differ from the usual.
 #[derive(Default)]
 pub(crate) struct Options {
     /// The ports leave partial checksums to their caller.
     pub(crate) plain_ports: bool,
     /// What is put around the front port, or in its place.
-    pub(crate) front: Option<Box<dyn FnOnce(MemoryPort) -> Box<dyn Port>>>,
+    pub(crate) front: Option<Front>,
     /// The front port's upcall fails.
     pub(crate) deaf_kernel: bool,
     /// The front port's filter.

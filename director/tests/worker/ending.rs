@@ -11,7 +11,7 @@ use netio::{
     FaultInjector, Faults, Frame, Held, MemoryPort, PcapPort, Pool, Port, PortCounters, Trace,
 };
 
-use crate::bed::{Bed, CLIENT, FRAMES, Options, VIP, at};
+use crate::bed::{Bed, CLIENT, FRAMES, Front, Options, VIP, at};
 use crate::fragments::in_two;
 use crate::frames::{ACK, SYN, tcp};
 use crate::port::Plain;
@@ -21,8 +21,6 @@ const SILENT: &str = "10.77.0.99:80";
 
 /// What a bad network does to one frame in ten, each.
 const BAD: Faults = Faults { drop: 100, duplicate: 100, corrupt: 100, truncate: 100 };
-
-type Front = Box<dyn FnOnce(MemoryPort) -> Box<dyn Port>>;
 
 /// Frames that go out, that wait for their next hop, that wait for the rest of their datagram, and
 /// that nobody can read.
@@ -122,7 +120,7 @@ impl Port for Bad {
         match self.fault {
             Fault::Leaks if is_first && received > 0 => {
                 // A frame that is dropped is a chunk that nobody has.
-                drop(batch.pop());
+                let _ = batch.pop();
                 Ok(received - 1)
             }
             Fault::Fails if !is_first && received > 0 => Err(io::ErrorKind::NotConnected.into()),

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, anyhow};
 use director::control::api::{Forwarding, Protocol, ServerSpec, ServiceKey, ServiceSpec, Tunnel};
 use director::control::operations::Command;
 use director::dispatch::Shared;
+use director::keeper::Keeper;
 use director::network::{
     Address, Change, Freshness, Hop, Interface, KernelRoute, Neighbour, Network, Resolver,
     RouteKind,
@@ -60,6 +61,8 @@ pub(super) struct Director {
     pub(super) stations: Vec<Station>,
     table: Table,
     shared: Arc<Shared>,
+    /// Gets memory ahead, as in the process.
+    _keeper: Keeper,
 }
 
 /// One worker and its port.
@@ -77,7 +80,16 @@ const CHUNKS: u32 = 4 * ROUND as u32;
 impl Director {
     /// A director with so many workers, for at most so many connections.
     pub(super) fn new(setup: &Setup, workers: usize, connections: usize) -> Result<Director> {
-        let shared = Arc::new(Shared::new(connections));
+        Director::over(setup, workers, Shared::new(connections))
+    }
+
+    /// The same with one worker, whose table is each time as the time before.
+    pub(super) fn repeatable(setup: &Setup, connections: usize) -> Result<Director> {
+        Director::over(setup, 1, Shared::with_seed(connections, 1))
+    }
+
+    fn over(setup: &Setup, workers: usize, shared: Shared) -> Result<Director> {
+        let shared = Arc::new(shared);
         let table = Table::new(shared.clone(), Box::new(|_| false), 1);
         let mut network = segment()?;
         declare(&table, setup, &mut network)?;
@@ -102,7 +114,8 @@ impl Director {
             Ok(Station { worker, wire, epoch, skipped: Duration::from_secs(1) })
         };
         let stations = (0..workers).map(station).collect::<Result<_>>()?;
-        Ok(Director { stations, table, shared })
+        let keeper = Keeper::start(&shared)?;
+        Ok(Director { stations, table, shared, _keeper: keeper })
     }
 
     /// Connections in the table.
@@ -116,7 +129,6 @@ impl Director {
     }
 
     /// Passes time at once, as far as timers are concerned.
-    #[cfg(test)]
     pub(super) fn skip(&mut self, time: Duration) -> Result<()> {
         for station in &mut self.stations {
             station.skipped += time;

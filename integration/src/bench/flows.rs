@@ -179,7 +179,12 @@ pub(super) struct NewConnections {
 
 impl NewConnections {
     pub(super) fn new(setup: &Setup) -> NewConnections {
-        NewConnections { syn: Template::new(setup.vip(), Side::Client, SYN), next: 0 }
+        NewConnections::after(setup, 0)
+    }
+
+    /// Of clients from number `first` on.
+    pub(super) fn after(setup: &Setup, first: u32) -> NewConnections {
+        NewConnections { syn: Template::new(setup.vip(), Side::Client, SYN), next: first }
     }
 }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::fs::read_to_string;
 
+use anyhow::{Context, Result};
+
 /// Memory that is left to the rest of the machine.
 pub(super) const RESERVE: u64 = 1 << 30;
 
@@ -30,6 +32,18 @@ pub(super) fn available_memory() -> Option<u64> {
 /// Bytes of this process that are in memory.
 pub(super) fn resident() -> Option<u64> {
     kibibytes(&read_to_string("/proc/self/status").ok()?, "VmRSS:")
+}
+
+/// The most bytes of a process that have been in memory at a time.
+pub(super) fn peak_of(process: u32) -> Option<u64> {
+    kibibytes(&read_to_string(format!("/proc/{process}/status")).ok()?, "VmHWM:")
+}
+
+/// Has [`peak_of`] begin anew, with the bytes that are in memory now, which are returned.
+pub(super) fn forget_peak_of(process: u32) -> Result<u64> {
+    let file = format!("/proc/{process}/clear_refs");
+    std::fs::write(&file, "5").with_context(|| file)?;
+    peak_of(process).with_context(|| format!("process {process} has no VmHWM"))
 }
 
 fn kibibytes(text: &str, key: &str) -> Option<u64> {

@@ -1,5 +1,6 @@
 //! What the director costs: per packet, per new connection, per connection kept, through real
-//! sockets, while its services change, and when there is nothing to do.
+//! sockets, while its services change, when there is nothing to do, and when an operator lists what
+//! it has.
 //!
 //! Every figure stands beside its *floor*, the least that a program must do for the same, measured
 //! in turn with it in the same run: a busy neighbour on the machine slows both, and what one
@@ -12,13 +13,16 @@
 //! | `pipeline` | `pipeline/...`: ns per packet over a port in memory, one worker and two | |
 //! | `scheduling` | `new/...`: new connections per second by scheduler | |
 //! | `memory` | `memory/...`: bytes per connection | 2 GiB or more |
+//! | `stall` | `stall/...`: the longest call while the table grows and while connections expire | |
 //! | `publish` | `publish/...`: services change while packets flow | root for `publish/lab-...` |
-//! | `lab` | `lab/...`, `idle/cpu`: a real director on veth pairs | root |
+//! | `filter` | `filter/...`: ns per frame of nlb mode's XDP program | root |
+//! | `lab` | `lab/...`, `idle/cpu`, `ipvsadm/...`: a real director on veth pairs | root |
 
 mod chart;
 mod compare;
 mod director;
 mod figure;
+mod filter;
 mod floor;
 mod flows;
 mod frames;
@@ -31,6 +35,7 @@ mod preference;
 mod publish;
 mod report;
 mod scheduling;
+mod stall;
 mod template;
 mod turns;
 
@@ -99,7 +104,9 @@ pub fn run(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<Vec<Figure>> {
     pipeline::run(&mut run)?;
     scheduling::run(&mut run)?;
     memory::run(&mut run)?;
+    stall::run(&mut run)?;
     publish::run(&mut run)?;
+    filter::run(&mut run)?;
     lab::run(&mut run)?;
     let Run { figures, .. } = run;
     ensure!(!figures.is_empty(), "nothing was measured that has {:?} in its name", plan.only);

@@ -9,10 +9,10 @@ use integration::bench;
 
 /// Measures what the director costs, every figure beside its floor: nanoseconds per packet, new
 /// connections per second, bytes per connection, throughput and latency on veth pairs,
-/// publication of services under load, and CPU time at rest.
+/// publication of services under load, CPU time at rest, and `ipvsadm` with large tables.
 ///
 /// Figures on veth pairs and of a running director need root and are left out without it. The machine
-/// should have nothing else to do. Takes about eight minutes.
+/// should have nothing else to do. Takes about ten minutes.
 #[derive(Parser)]
 #[command(name = "bench", bin_name = "cargo xtask bench", version)]
 struct Arguments {

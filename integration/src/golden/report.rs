@@ -32,7 +32,18 @@ impl Report {
     }
 
     pub(super) fn add(&mut self, section: &str, case: &Case, theirs: &Answer, ours: &Answer) {
-        if (theirs == ours) == case.differs {
+        self.add_compared(section, case, [theirs, ours], theirs == ours);
+    }
+
+    /// Adds what has been found `equal` or not.
+    pub(super) fn add_compared(
+        &mut self,
+        section: &str,
+        case: &Case,
+        [theirs, ours]: [&Answer; 2],
+        equal: bool,
+    ) {
+        if equal == case.differs {
             self.differences.push(side_by_side(section, case, theirs, ours));
         } else if case.differs {
             self.meant += 1;
@@ -57,6 +68,12 @@ impl fmt::Display for Report {
         }
         Ok(())
     }
+}
+
+/// Lines below a difference, for the reader of a failed comparison.
+pub(super) fn indented(lines: &[String]) -> String {
+    let lines: Vec<String> = lines.iter().map(|line| format!("    {line}")).collect();
+    format!("the director counts\n{}", lines.join("\n"))
 }
 
 fn side_by_side(section: &str, case: &Case, theirs: &Answer, ours: &Answer) -> String {

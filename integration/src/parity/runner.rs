@@ -12,7 +12,7 @@ use super::step::{Flow, From, Kind, Packet, Scenario, Step};
 use crate::kernel_host::Answer;
 
 /// Packets on their way at a time: no more than the guest's network card holds.
-const BATCH: usize = 16;
+pub(super) const BATCH: usize = 16;
 
 /// Runs `scenario` in a lab of its own.
 ///

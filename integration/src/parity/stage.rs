@@ -10,6 +10,8 @@ use netio::ethtool::Offload;
 
 use super::marks;
 use super::place;
+use super::runner::BATCH;
+use super::step::Packet;
 use super::world::World;
 use crate::kernel_host::{Answer, KernelHost};
 use crate::lab::{Host, Lab, Link};
@@ -69,7 +71,7 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// Builds both, without any service but the sentinel.
-    pub(super) fn build(name: &str) -> Result<Stage> {
+    pub(crate) fn build(name: &str) -> Result<Stage> {
         let mut stage = Stage::set_up(name)?;
         let server = crate::topology::server_addresses(place::SENTINEL_SERVER)[0];
         let sentinel = [
@@ -175,7 +177,7 @@ impl Stage {
     }
 
     /// Rules for firewall marks to both.
-    pub(super) fn marks(&mut self, rules: &[Rule]) -> Result<()> {
+    pub(crate) fn marks(&mut self, rules: &[Rule]) -> Result<()> {
         for command in marks::iptables(rules) {
             self.kernel.must(&command)?;
         }
@@ -183,8 +185,20 @@ impl Stage {
         Ok(())
     }
 
+    /// Sends packets to both; `first_id` is the IPv4 identification of the first. What comes of them is
+    /// compared by nobody.
+    pub(crate) fn send(&mut self, packets: &[Packet], first_id: u16) -> Result<()> {
+        for (number, batch) in packets.chunks(BATCH).enumerate() {
+            let id = first_id.wrapping_add((number * BATCH) as u16);
+            for world in &mut self.worlds {
+                world.exchange(batch, id)?;
+            }
+        }
+        Ok(())
+    }
+
     /// What became of our side's packets, by the director's own count.
-    pub(super) fn verdicts(&self) -> Result<Vec<String>> {
+    pub(crate) fn verdicts(&self) -> Result<Vec<String>> {
         let status = self.ours.client()?.status()?;
         let verdicts = status.verdicts.iter().map(|it| format!("{}: {}", it.reason, it.packets));
         Ok(verdicts.chain(status.warnings).collect())

@@ -71,6 +71,9 @@ fn quick_everything_is_measured_and_every_figure_has_its_place_in_the_json() {
     }
     for name in [
         "memory/connection",
+        "stall/growth",
+        "stall/expiry",
+        "stall/expiry-wall",
         "publish/lost",
         "publish/longest-breath",
         "publish/lab-lost",
@@ -80,6 +83,13 @@ fn quick_everything_is_measured_and_every_figure_has_its_place_in_the_json() {
         "lab/latency-p99",
         "lab/latency-p99.9",
         "idle/cpu",
+        "ipvsadm/restore",
+        "ipvsadm/restore-atomic",
+        "ipvsadm/list",
+        "ipvsadm/connections",
+        "ipvsadm/connections-client-memory",
+        "ipvsadm/connections-director-memory",
+        "ipvsadm/connections-lost",
     ] {
         assert!(names.contains(name), "{name} is missing; it has {names:?}");
     }

@@ -38,6 +38,16 @@ fn every_invocation_is_answered_as_by_the_real_tool() {
 }
 
 #[test]
+fn what_traffic_has_left_is_listed_as_by_the_real_tool() {
+    if !possible() {
+        return;
+    }
+    let report = golden::run_after_traffic().unwrap_or_else(|error| panic!("{error:#}"));
+    let _ = writeln!(std::io::stderr(), "golden: {} invocations equal after traffic", report.equal);
+    assert!(report.is_equal(), "{report}");
+}
+
+#[test]
 fn a_selection_is_answered_as_by_the_real_tool_quick() {
     let mut sections = golden::all();
     sections.retain(|section| section.quick);

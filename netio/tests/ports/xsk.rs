@@ -193,7 +193,7 @@ fn a_frame_received_on_one_port_leaves_on_another_of_the_same_pool() {
         let mut numbers = collect(&mut receiver, &mut receiver_pool, 1280, number);
         numbers.sort_unstable();
         assert_eq!(numbers, (0..1280).collect::<Vec<_>>());
-        let held: usize = ports.iter().map(Port::held).sum();
+        let held: usize = ports.iter().map(|port| port.held().total()).sum();
         assert_eq!(pool.available() + held, pool.capacity());
         ports.into_iter().for_each(|port| port.close(&mut pool));
         assert_eq!(pool.available(), pool.capacity());

@@ -138,18 +138,19 @@ impl Session<'_> {
         let mut head = Some(if format.json { open } else { header.as_str() });
         let mut first = true;
         let mut trouble = Ok(());
+        let mut text = String::new();
         let Session { client, output, .. } = self;
         let Some(client) = client else { return Ok(()) };
         let listed = client.connections_where(filter, |connection| {
-            let row = if format.json {
-                let separator = if std::mem::take(&mut first) { "" } else { between };
-                format!("{separator}{}", json(&connection))
+            text.clear();
+            text.push_str(head.take().unwrap_or_default());
+            if format.json {
+                text.push_str(if std::mem::take(&mut first) { "" } else { between });
+                text.push_str(&json(&connection));
             } else {
-                layout::connections::row(&connection, names, format)
-            };
-            let head = head.take().unwrap_or_default();
-            trouble =
-                output.write_all(head.as_bytes()).and_then(|()| output.write_all(row.as_bytes()));
+                layout::connections::row(&mut text, &connection, names, format);
+            }
+            trouble = output.write_all(text.as_bytes());
             if trouble.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         written(trouble)?;

@@ -11,10 +11,13 @@ use ipvsadm::names::Names;
 use ipvsadm::order::{Order, parse};
 use ipvsadm::restore::{BUFFER, restore, restore_atomically};
 
+/// Written at a time: what a pipe holds.
+const OUTPUT: usize = 64 * 1024;
+
 fn main() -> ExitCode {
     let words: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    let mut output = BufWriter::new(io::stdout().lock());
+    let mut output = BufWriter::with_capacity(OUTPUT, io::stdout().lock());
     let outcome = run(&words, &mut output);
     // What was listed before a failure comes before its message.
     let flushed = output.flush();

@@ -2,6 +2,7 @@
 //! server.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -70,28 +71,38 @@ impl Names {
     /// `host:port`, `[v6 host]:port`, in names as far as they are known. Without a protocol the port
     /// stays a number.
     pub fn show(&self, address: SocketAddr, protocol: Option<Protocol>) -> String {
-        let host = match self.0.hosts.get(&address.ip()) {
-            Some(name) => name.clone(),
-            None => written(address.ip()),
-        };
-        let port = match protocol.and_then(|protocol| self.0.ports.get(&(protocol, address.port())))
-        {
-            Some(name) => name.clone(),
-            None => address.port().to_string(),
-        };
-        if address.is_ipv6() { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+        let mut text = String::new();
+        self.write(&mut text, address, protocol);
+        text
+    }
+
+    /// Adds the same to `text`.
+    pub fn write(&self, text: &mut String, address: SocketAddr, protocol: Option<Protocol>) {
+        let Directories { hosts, ports, .. } = &*self.0;
+        text.push_str(if address.is_ipv6() { "[" } else { "" });
+        match hosts.get(&address.ip()) {
+            Some(name) => text.push_str(name),
+            None => write_host(text, address.ip()),
+        }
+        text.push_str(if address.is_ipv6() { "]:" } else { ":" });
+        let port = protocol.and_then(|protocol| ports.get(&(protocol, address.port())));
+        match port {
+            Some(name) => text.push_str(name),
+            // Writing into a `String` cannot fail.
+            None => _ = write!(text, "{}", address.port()),
+        }
     }
 }
 
 /// As the C library writes an address, which has the last of `::10.0.0.1` dotted.
-fn written(address: IpAddr) -> String {
-    match address {
+fn write_host(text: &mut String, address: IpAddr) {
+    _ = match address {
         IpAddr::V6(address) if matches!(u128::from(address) >> 16, 1..=0xffff) => {
             let [.., a, b, c, d] = address.octets();
-            format!("::{a}.{b}.{c}.{d}")
+            write!(text, "::{a}.{b}.{c}.{d}")
         }
-        address => address.to_string(),
-    }
+        address => write!(text, "{address}"),
+    };
 }
 
 /// The words of each line, without comments.

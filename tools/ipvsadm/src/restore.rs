@@ -27,12 +27,13 @@ pub const BUFFER: usize = 256 * 1024;
 /// exit code is that of the last line.
 ///
 /// # Errors
-/// On the first usage error, which ends the run.
+/// On the first usage error, which ends the run; before the first line when there is no director.
 pub fn restore(
     session: &mut Session<'_>,
     input: &mut BufReader<impl Read>,
     complaints: &mut dyn Write,
 ) -> Result<u8, Failure> {
+    session.director()?;
     let mut lines = Lines { input, line: Vec::new(), number: 0 };
     let mut waiting = Vec::new();
     let mut code = 0;
@@ -107,6 +108,7 @@ pub fn restore_atomically(
     session: &mut Session<'_>,
     input: &mut BufReader<impl Read>,
 ) -> Result<u8, Failure> {
+    session.director()?;
     let mut lines = Lines { input, line: Vec::new(), number: 0 };
     let (mut commands, mut numbers) = (Vec::new(), Vec::new());
     let at = |number: u64, message: &str| {

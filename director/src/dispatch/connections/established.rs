@@ -9,9 +9,11 @@
 use netio::prefetch;
 
 use super::ends::hash_both;
+use super::index::Index;
+use super::lanes::Lane;
 use super::place::{Place, Seen, Slot};
 use super::slot::{Moment, Name};
-use super::{Binding, Bindings, Connections, SHARDS, Shard, Way, hash_bits};
+use super::{Binding, Bindings, Connections, SHARDS, Way, hash_bits};
 use crate::dispatch::state::State;
 use forwarding::Family;
 use forwarding::plain::Plain;
@@ -52,13 +54,8 @@ impl Connections {
     /// Guesses the slot. Its memory is on its way then.
     #[inline(always)]
     pub(in crate::dispatch) fn locate(&self, probe: &mut Probe) {
-        let shard = self.shard_at(probe);
-        let index = match probe.way {
-            Way::In => &shard.forward,
-            Way::Out => &shard.reply,
-        };
-        probe.slot = index.guess(probe.hash);
-        if let Some(slot) = probe.slot.and_then(|slot| shard.slots.get(&self.arena, slot)) {
+        probe.slot = self.index_of(probe).guess(probe.hash);
+        if let Some(slot) = probe.slot.and_then(|slot| self.arena.get(probe.shard(), slot)) {
             prefetch(slot);
         }
     }
@@ -88,13 +85,8 @@ impl Connections {
         bindings: &'a Bindings,
     ) -> Option<Sight<'a>> {
         let at = |probe: &Probe| {
-            let shard = self.shard_at(probe);
-            let index = match probe.way {
-                Way::In => &shard.forward,
-                Way::Out => &shard.reply,
-            };
             let is_it = |slot| self.look(probe, slot, packet, bindings).is_some();
-            let slot = index.find(probe.hash, is_it)?;
+            let slot = self.index_of(probe).find(probe.hash, is_it)?;
             self.look(probe, slot, packet, bindings)
         };
         match probe.way {
@@ -111,7 +103,7 @@ impl Connections {
         packet: &Plain,
         bindings: &'a Bindings,
     ) -> Option<Sight<'a>> {
-        let slot = self.shard_at(probe).slots.get(&self.arena, slot)?;
+        let slot = self.arena.get(probe.shard(), slot)?;
         let seen = slot.look()?;
         let (source, destination) =
             ((packet.source, packet.source_port), (packet.destination, packet.destination_port));
@@ -130,8 +122,8 @@ impl Connections {
     }
 
     #[inline(always)]
-    fn shard_at(&self, probe: &Probe) -> &Shard {
-        &self.shards[usize::from(probe.shard) % SHARDS]
+    fn index_of(&self, probe: &Probe) -> Index<Lane<'_>> {
+        self.lanes.of(probe.shard(), probe.way)
     }
 }
 
@@ -148,12 +140,13 @@ impl Probe {
 
     #[inline(always)]
     fn prefetched(self, table: &Connections) -> Probe {
-        let shard = table.shard_at(&self);
-        match self.way {
-            Way::In => shard.forward.prefetch(self.hash),
-            Way::Out => shard.reply.prefetch(self.hash),
-        }
+        table.index_of(&self).prefetch(self.hash);
         self
+    }
+
+    #[inline(always)]
+    fn shard(&self) -> usize {
+        usize::from(self.shard) % SHARDS
     }
 }
 

@@ -68,12 +68,11 @@ impl Connections {
         let mut left = LOOKED_AT;
         for step in 0..SHARDS {
             let shard = (start as usize / LOOKED_AT as usize + step) % SHARDS;
-            let slots = &self.shards[shard].slots;
             let used = self.used_of(shard);
             let first = start.wrapping_mul(0x9e37_79b9) % used.max(1);
             for place in 0..used.min(left) {
                 let slot = (first + place) % used;
-                let Some(seen) = slots.get(&self.arena, slot).and_then(Place::look) else {
+                let Some(seen) = self.arena.get(shard, slot).and_then(Place::look) else {
                     continue;
                 };
                 if let Some((need, since)) = self.need(&seen, now, timeouts) {

@@ -10,12 +10,8 @@
 //! just being moved, and may be shown one that is no longer true. So what it finds must be looked
 //! at, and what it does not find must be looked for again under the lock.
 
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-
-use netio::{HalfWords, prefetch};
-
-use super::segments::Segments;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Bits of an entry that are the slot's number, plus one: 0 is an empty place.
 const SLOT_BITS: u32 = 20;
@@ -24,25 +20,51 @@ const SLOT_MASK: u32 = (1 << SLOT_BITS) - 1;
 /// Slots that an index can tell apart.
 pub(super) const SLOTS: u32 = SLOT_MASK;
 
-/// Entries in a bucket, and how many there are on average before the table grows. Seven bytes of
+/// Entries for each bucket on average before the table grows, of sixteen places. Seven bytes of
 /// index for each direction of a connection come of that.
-const PLACES: u32 = 16;
-const FILL: u32 = 9;
+pub(super) const FILL: u32 = 9;
 
-/// Buckets of an empty index, 2^3 of 64 bytes.
-const FIRST: u32 = 3;
+/// Buckets of an empty index.
+pub(super) const FIRST: u32 = 8;
 
-/// Buckets at most.
-const MOST: u32 = (SLOTS + 1) / FILL * 2;
+/// Where an index has its buckets.
+pub(super) trait Buckets {
+    /// What an entry is kept in.
+    type Half: Half;
+    /// See [`FILL`].
+    const FILL: u32 = FILL;
+    /// The places of a bucket that is in use.
+    fn get(&self, bucket: u32) -> Option<&[Self::Half]>;
+    /// Takes a bucket into use. `None` when there is no such one.
+    fn make(&self, bucket: u32) -> Option<&[Self::Half]>;
+    /// Asks for the memory of a bucket.
+    fn prefetch(&self, bucket: u32);
+    /// How many buckets are in use: [`FIRST`] or more.
+    fn count(&self) -> &Self::Half;
+    /// How many entries there are; of interest to the writer alone.
+    fn entries(&self) -> &Self::Half;
+}
+
+/// Half a word: an atomic one, of the standard library or of the model that the tests use.
+pub(super) trait Half {
+    fn load(&self, order: Ordering) -> u32;
+    fn store(&self, value: u32, order: Ordering);
+}
+
+impl Half for AtomicU32 {
+    #[inline(always)]
+    fn load(&self, order: Ordering) -> u32 {
+        AtomicU32::load(self, order)
+    }
+
+    #[inline(always)]
+    fn store(&self, value: u32, order: Ordering) {
+        AtomicU32::store(self, value, order);
+    }
+}
 
 /// See the module.
-pub(super) struct Index {
-    segments: Segments<AtomicU32, 16, FIRST>,
-    /// How many buckets there are.
-    buckets: AtomicU32,
-    /// How many entries; of interest to the writer alone.
-    entries: AtomicU32,
-}
+pub(super) struct Index<B>(pub(super) B);
 
 /// What the writer has to know of slots that are in the index.
 pub(super) trait Hashed {
@@ -81,23 +103,11 @@ fn bucket_of(half: u32, buckets: u32) -> u32 {
     if bucket < buckets { bucket } else { half & (mask >> 1) }
 }
 
-impl Index {
-    pub(super) fn new() -> Index {
-        let index = Index {
-            segments: Segments::new(),
-            buckets: AtomicU32::new(1 << FIRST),
-            entries: AtomicU32::new(0),
-        };
-        index.segments.make(0);
-        index
-    }
-
+impl<B: Buckets> Index<B> {
     /// Asks for the memory that [`find`](Index::find) will most likely look at.
     #[inline(always)]
     pub(super) fn prefetch(&self, hash: u64) {
-        if let Some(bucket) = self.bucket(Trace::of(hash).first, self.buckets.load(Acquire)) {
-            prefetch(bucket);
-        }
+        self.0.prefetch(bucket_of(Trace::of(hash).first, self.0.count().load(Acquire)));
     }
 
     /// The first slot that may have the hash.
@@ -110,9 +120,9 @@ impl Index {
     #[inline(always)]
     pub(super) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let trace = Trace::of(hash);
-        let buckets = self.buckets.load(Acquire);
+        let buckets = self.0.count().load(Acquire);
         for half in [trace.first, trace.second] {
-            for place in &self.bucket(half, buckets)?.0 {
+            for place in self.bucket(half, buckets)? {
                 let entry = place.load(Acquire);
                 if (entry ^ trace.tag) & !SLOT_MASK == 0
                     && let Some(slot) = (entry & SLOT_MASK).checked_sub(1)
@@ -126,21 +136,21 @@ impl Index {
     }
 
     #[inline(always)]
-    fn bucket(&self, half: u32, buckets: u32) -> Option<&HalfWords> {
-        self.segments.get(bucket_of(half, buckets))
+    fn bucket(&self, half: u32, buckets: u32) -> Option<&[B::Half]> {
+        self.0.get(bucket_of(half, buckets))
     }
 
     /// Adds `slot`, below [`SLOTS`], under `hash`. False when there is no place for it: that is a
     /// matter of memory or of very bad luck. For the writer.
     #[must_use]
     pub(super) fn insert(&self, hash: u64, slot: u32, others: &impl Hashed) -> bool {
-        let entries = self.entries.load(Relaxed) + 1;
+        let entries = self.0.entries().load(Relaxed) + 1;
         let trace = Trace::of(hash);
         let entry = trace.tag | (slot + 1);
-        if entries > self.buckets.load(Relaxed) * FILL {
+        if entries > self.0.count().load(Relaxed) * B::FILL {
             self.split(others);
         }
-        let buckets = self.buckets.load(Relaxed);
+        let buckets = self.0.count().load(Relaxed);
         let halves = [trace.first, trace.second];
         let place = halves
             .iter()
@@ -148,18 +158,18 @@ impl Index {
             .or_else(|| halves.iter().find_map(|&half| self.displace(half, buckets, others)));
         let Some(place) = place else { return false };
         place.store(entry, Release);
-        self.entries.store(entries, Relaxed);
+        self.0.entries().store(entries, Relaxed);
         true
     }
 
-    fn free_place(&self, half: u32, buckets: u32) -> Option<&AtomicU32> {
-        self.bucket(half, buckets)?.0.iter().find(|place| place.load(Relaxed) == 0)
+    fn free_place(&self, half: u32, buckets: u32) -> Option<&B::Half> {
+        self.bucket(half, buckets)?.iter().find(|place| place.load(Relaxed) == 0)
     }
 
     /// Moves some entry of a full bucket to the other bucket of its hash; the place that it had.
-    fn displace(&self, half: u32, buckets: u32, others: &impl Hashed) -> Option<&AtomicU32> {
+    fn displace(&self, half: u32, buckets: u32, others: &impl Hashed) -> Option<&B::Half> {
         let here = bucket_of(half, buckets);
-        self.bucket(half, buckets)?.0.iter().find(|place| {
+        self.bucket(half, buckets)?.iter().find(|place| {
             let entry = place.load(Relaxed);
             let Some(slot) = (entry & SLOT_MASK).checked_sub(1) else { return true };
             let Trace { first, second, .. } = Trace::of(others.hash(slot));
@@ -178,163 +188,53 @@ impl Index {
     pub(super) fn remove(&self, hash: u64, slot: u32) {
         let trace = Trace::of(hash);
         let entry = trace.tag | (slot + 1);
-        let buckets = self.buckets.load(Relaxed);
+        let buckets = self.0.count().load(Relaxed);
         let mut places = [trace.first, trace.second]
             .into_iter()
             .filter_map(|half| self.bucket(half, buckets))
-            .flat_map(|bucket| &bucket.0);
+            .flatten();
         if let Some(place) = places.find(|place| place.load(Relaxed) == entry) {
             place.store(0, Release);
-            self.entries.store(self.entries.load(Relaxed) - 1, Relaxed);
+            let entries = self.0.entries();
+            entries.store(entries.load(Relaxed) - 1, Relaxed);
         }
     }
 
     /// Adds a bucket and moves to it what belongs there, all from one other.
     fn split(&self, others: &impl Hashed) {
-        let before = self.buckets.load(Relaxed);
-        if before >= MOST {
-            return;
-        }
+        let before = self.0.count().load(Relaxed);
         let source = before - (1 << before.ilog2());
-        let (Some(from), Some(to)) = (self.segments.get(source), self.segments.make(before)) else {
-            return;
-        };
-        let slots = from.0.iter().map(|place| place.load(Relaxed) & SLOT_MASK);
+        let (Some(from), Some(to)) = (self.0.get(source), self.0.make(before)) else { return };
+        let slots = from.iter().map(|place| place.load(Relaxed) & SLOT_MASK);
         slots.filter_map(|slot| slot.checked_sub(1)).for_each(|slot| others.prefetch(slot));
-        let moves = |entry: u32, hash: u64| {
+        let moves = |hash: u64| {
             let trace = Trace::of(hash);
             let is_by_first = bucket_of(trace.first, before) == source;
             let half = if is_by_first { trace.first } else { trace.second };
-            entry != 0 && bucket_of(half, before + 1) == before
+            bucket_of(half, before + 1) == before
         };
-        let mut moved = [false; PLACES as usize];
-        for ((old, new), moved) in from.0.iter().zip(&to.0).zip(&mut moved) {
+        let mut moved = 0_u64;
+        for (place, (old, new)) in from.iter().zip(to).enumerate() {
             let entry = old.load(Relaxed);
             let Some(slot) = (entry & SLOT_MASK).checked_sub(1) else { continue };
-            *moved = moves(entry, others.hash(slot));
-            if *moved {
+            if moves(others.hash(slot)) {
                 new.store(entry, Relaxed);
+                moved |= 1 << place;
             }
         }
         // From here on readers look in the new bucket; only then the old one may forget.
-        self.buckets.store(before + 1, Release);
-        for (old, _) in from.0.iter().zip(moved).filter(|(_, moved)| *moved) {
-            old.store(0, Release);
+        self.0.count().store(before + 1, Release);
+        for (place, old) in from.iter().enumerate() {
+            if moved & 1 << place != 0 {
+                old.store(0, Release);
+            }
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::HashMap;
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// A hash for each slot (the finalizer of SplitMix64).
-    fn hash(slot: u32) -> u64 {
-        let mut bits = u64::from(slot + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
-    }
-
-    struct Mixed;
-
-    impl Hashed for Mixed {
-        fn hash(&self, slot: u32) -> u64 {
-            hash(slot)
-        }
-    }
-
-    fn has(index: &Index, slot: u32) -> bool {
-        index.find(hash(slot), |found| found == slot) == Some(slot)
-    }
-
-    #[test]
-    fn a_hundred_thousand_entries_are_found_and_take_little_more_than_seven_bytes_each() {
-        let index = Index::new();
-        for slot in 0..100_000 {
-            assert!(index.insert(hash(slot), slot, &Mixed), "{slot}");
-        }
-        assert!((0..100_000).all(|slot| has(&index, slot)));
-        assert!((100_000..200_000).all(|slot| !has(&index, slot)));
-        let bytes = index.buckets.load(Relaxed) * 64;
-        assert!(bytes <= 100_000 * 64 / 9 + 64, "{bytes} bytes");
-    }
-
-    #[test]
-    fn more_than_nine_of_ten_entries_are_in_the_first_of_their_buckets() {
-        let index = Index::new();
-        for slot in 0..100_000 {
-            assert!(index.insert(hash(slot), slot, &Mixed));
-        }
-        let buckets = index.buckets.load(Relaxed);
-        let is_first = |slot: &u32| {
-            let bucket = index.bucket(Trace::of(hash(*slot)).first, buckets).unwrap();
-            bucket.0.iter().any(|place| place.load(Relaxed) & SLOT_MASK == slot + 1)
-        };
-        let first = (0..100_000).filter(is_first).count();
-        assert!(first > 90_000, "{first}");
-    }
-
-    #[test]
-    fn hashes_that_are_all_the_same_fill_two_buckets_and_are_then_refused() {
-        let index = Index::new();
-        struct Same;
-        impl Hashed for Same {
-            fn hash(&self, _slot: u32) -> u64 {
-                7 << 32 | 5
-            }
-        }
-        let taken = (0..1000).filter(|&slot| index.insert(Same.hash(slot), slot, &Same)).count();
-        assert!((16..=32).contains(&taken), "{taken}");
-        assert!(index.find(Same.hash(0), |slot| slot == 3).is_some());
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
-        #[test]
-        fn it_has_what_was_added_and_not_removed(
-            steps in prop::collection::vec((any::<bool>(), 0u32..400), 1..2000)
-        ) {
-            let index = Index::new();
-            let mut model = HashMap::new();
-            for (add, slot) in steps {
-                let known = model.contains_key(&slot);
-                if add && !known {
-                    prop_assert!(index.insert(hash(slot), slot, &Mixed));
-                    model.insert(slot, ());
-                } else if !add && known {
-                    index.remove(hash(slot), slot);
-                    model.remove(&slot);
-                }
-            }
-            prop_assert!((0..400).all(|slot| has(&index, slot) == model.contains_key(&slot)));
-            prop_assert_eq!(index.entries.load(Relaxed) as usize, model.len());
-        }
-    }
-
-    /// What is there before a reader begins and stays there is missed only while it is being moved,
-    /// and is there when looked for again.
-    #[test]
-    fn readers_find_what_is_there_while_the_table_grows() {
-        let index = Index::new();
-        for slot in 0..1000 {
-            assert!(index.insert(hash(slot), slot, &Mixed));
-        }
-        let missed = std::thread::scope(|scope| {
-            let reader = scope.spawn(|| {
-                let looks = (0..200).flat_map(|_| 0..1000);
-                looks.filter(|&slot| !has(&index, slot)).count()
-            });
-            for slot in 1000..60_000 {
-                assert!(index.insert(hash(slot), slot, &Mixed));
-            }
-            reader.join().unwrap()
-        });
-        assert!(missed < 2000, "{missed} of 200,000");
-        assert!((0..60_000).all(|slot| has(&index, slot)));
-    }
-}
+#[path = "index_model.rs"]
+mod model;
+#[cfg(test)]
+#[path = "index_tests.rs"]
+mod tests;

@@ -9,9 +9,9 @@
 //!   mod.rs           everything else: states, new ones, the end    the shard's lock
 //!
 //!   shard.rs ── slots.rs ── slot.rs, place.rs       64 bytes for a connection
-//!            ── index.rs, one for each direction    7 bytes for a connection each
+//!            ── lanes.rs ── index.rs                7 bytes for a connection, for each direction
 //!            ── wheel.rs                            when they expire
-//!   segments.rs      arrays that grow while others read them
+//!   reserve.rs       arrays that have their place before they have their memory
 //!   binding.rs       what connections have in common: service, server, method
 //!   ends.rs          hashes, and which addresses are servers'
 //!   eviction.rs      who has to go when the table is full
@@ -23,8 +23,9 @@ mod established;
 mod eviction;
 mod expected;
 mod index;
+mod lanes;
 mod place;
-mod segments;
+mod reserve;
 mod shard;
 mod slot;
 mod slots;
@@ -46,6 +47,8 @@ use binding::Registry;
 pub use binding::{Binding, Bindings};
 use ends::{Servers, hash_bits, hash_both, hash_end};
 pub(super) use established::{Probe, Sight};
+use lanes::Lanes;
+use reserve::Waker;
 use shard::{Locked, Shard};
 use slot::Name;
 pub(super) use slot::{MANY, ticks, time};
@@ -55,8 +58,9 @@ use slots::Arena;
 /// what every look-up asks of its shard stays in the nearest cache.
 pub const SHARDS: usize = 64;
 
-/// Slots that are visited without letting go of the lock.
-const VISITED: usize = 256;
+/// Slots that are visited without letting go of the shard's lock, for which new connections
+/// wait meanwhile, some twenty microseconds at most.
+pub const PART: usize = 64;
 
 /// Connections that a table can hold at most.
 pub const MOST: usize = index::SLOTS as usize * SHARDS / 2;
@@ -74,6 +78,8 @@ pub enum Way {
 pub struct Connections {
     shards: Vec<Shard>,
     arena: Arena,
+    lanes: Lanes,
+    waker: Waker,
     hasher: SeedableRandomState,
     bindings: Registry,
     servers: Servers,
@@ -102,14 +108,18 @@ impl Connections {
     }
 
     fn hashed(limit: usize, hasher: SeedableRandomState) -> Connections {
+        let limit = limit.min(MOST);
+        let waker = Waker::default();
         Connections {
-            shards: (0..SHARDS).map(|_| Shard::new()).collect(),
-            arena: Arena::new(),
+            shards: (0..SHARDS).map(Shard::new).collect(),
+            arena: Arena::new(limit, &waker),
+            lanes: Lanes::new(limit, &waker),
+            waker,
             hasher,
             bindings: Registry::default(),
             servers: Servers::new(),
             count: AtomicUsize::new(0),
-            limit: limit.min(MOST),
+            limit,
             portless: AtomicUsize::new(0),
             hand: AtomicU32::new(0),
         }
@@ -167,8 +177,7 @@ impl Connections {
         mut goes: impl FnMut(&Connection) -> bool,
     ) {
         for shard in &self.shards {
-            let first = random() as usize % 32;
-            shard.lock(self).thin_out(first, 32, &mut goes, |connection| self.gone(connection));
+            self.thin_out_one(shard, random() as usize % 32, 32, &mut goes);
         }
     }
 
@@ -179,11 +188,25 @@ impl Connections {
         // What others depend on goes after them: FTP data, its control connection, the template.
         for _ in 0..3 {
             for shard in &self.shards {
-                let goes = |connection: &Connection| {
+                self.thin_out_one(shard, 0, 1, |connection: &Connection| {
                     !connection.server().is_available() && connection.reprieve().is_none()
-                };
-                shard.lock(self).thin_out(0, 1, goes, |connection| self.gone(connection));
+                });
             }
+        }
+    }
+
+    /// Removes those that `goes` tells of the slots from `first` on, every so many steps further.
+    fn thin_out_one(
+        &self,
+        shard: &Shard,
+        first: usize,
+        step: usize,
+        mut goes: impl FnMut(&Connection) -> bool,
+    ) {
+        let used = shard.lock(self).used() as usize;
+        for from in (first..used).step_by(PART * step) {
+            let slots = (from..used.min(from + PART * step)).step_by(step);
+            shard.lock(self).thin_out(slots, &mut goes, |connection| self.gone(connection));
         }
     }
 
@@ -303,20 +326,32 @@ impl Connections {
         self.shards[shard % SHARDS].lock(self).expire(now, limit, gone)
     }
 
-    /// Shows every connection of one shard to `see`; false past the last shard.
-    pub fn visit(&self, shard: usize, mut see: impl FnMut(&Connection)) -> bool {
-        let Some(shard) = self.shards.get(shard) else { return false };
-        // The lock is held for some microseconds at a time: new connections wait for it.
-        let used = shard.lock(self).used();
-        for first in (0..used).step_by(VISITED) {
-            shard.lock(self).visit(first..first + VISITED as u32, &mut see);
+    /// Shows the connections of a part of the table to `see`; false past the last part. Every
+    /// connection is in one part for as long as it lives: at most [`PART`] of each shard are in one
+    /// of them, those of the first part of every shard come first.
+    pub fn visit(&self, part: usize, see: impl FnMut(&Connection)) -> bool {
+        let first = part / SHARDS * PART;
+        let is_there = |shard: &Locked<'_>| first < shard.used() as usize;
+        let mut shard = self.shards[part % SHARDS].lock(self);
+        if is_there(&shard) {
+            shard.visit(first as u32..(first + PART) as u32, see);
+            return true;
         }
-        true
+        drop(shard);
+        self.shards.iter().any(|shard| is_there(&shard.lock(self)))
     }
 
-    /// Has the memory at hand that new connections will soon need. To be called once a second.
+    /// Has the memory at hand that new connections will soon need. To be called when that is asked
+    /// for, by a thread that packets do not wait for.
     pub fn prepare(&self) {
         self.arena.prepare();
+        self.lanes.prepare();
+    }
+
+    /// Who is to be woken to [`prepare`](Self::prepare). `wake` is called by workers, once in some
+    /// ten thousand new connections. Only the first one that is named is.
+    pub fn on_growth(&self, wake: Box<dyn Fn() + Send + Sync>) {
+        let _ = self.waker.set(wake);
     }
 
     /// Connections in one shard.

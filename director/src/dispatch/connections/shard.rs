@@ -1,5 +1,5 @@
-//! One shard of the table: slots, an index for each direction, a timing wheel, and the lock that
-//! those take who add connections, remove them, or move them on in any but the simplest way.
+//! One shard of the table, whose slots and indices are with those of all others: a timing wheel, what is
+//! only of some connections, and the lock that those take who add connections, remove them, or move them on in any but the simplest way.
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -11,18 +11,17 @@ use netio::prefetch;
 
 use super::ends::hash_both;
 use super::index::{Hashed, Index, SLOTS};
+use super::lanes::Lane;
 use super::place::{Place, Seen, Slot};
 use super::slot::{Moment, Name, time};
-use super::slots::{Linked, Slots};
+use super::slots::Linked;
 use super::wheel::{Spokes, Wheel};
-use super::{Bindings, Connections};
+use super::{Bindings, Connections, Way};
 use crate::dispatch::connection::{Connection, Extra, Parts, Tuple};
 
-/// See the module. What is not behind the lock is read at any time.
+/// See the module.
 pub(super) struct Shard {
-    pub(super) slots: Slots,
-    pub(super) forward: Index,
-    pub(super) reply: Index,
+    number: usize,
     writer: Mutex<Writer>,
 }
 
@@ -39,11 +38,9 @@ struct Writer {
 }
 
 impl Shard {
-    pub(super) fn new() -> Shard {
+    pub(super) fn new(number: usize) -> Shard {
         Shard {
-            slots: Slots::new(),
-            forward: Index::new(),
-            reply: Index::new(),
+            number,
             writer: Mutex::new(Writer {
                 used: 0,
                 free: 0,
@@ -83,7 +80,7 @@ impl<'a> Locked<'a> {
     /// Asks for the memory in which a new connection will be noted for its server's packets, and
     /// for its slot.
     pub(super) fn expect(&self, reply_hash: u64) {
-        self.shard.reply.prefetch(reply_hash);
+        self.index(Way::Out).prefetch(reply_hash);
         let next = self.writer.free.checked_sub(1).unwrap_or(self.writer.used);
         if let Some(place) = self.place(next) {
             prefetch(place);
@@ -93,7 +90,7 @@ impl<'a> Locked<'a> {
     /// The connection called `name`.
     pub(super) fn find(&self, hash: u64, name: &Name) -> Option<u32> {
         let is_it = |slot| self.look(slot).is_some_and(|seen| seen.name.is(name));
-        self.shard.forward.find(hash, is_it)
+        self.index(Way::In).find(hash, is_it)
     }
 
     /// The connection that a server's packet belongs to; `answer` has the server, at `address`, as
@@ -105,7 +102,7 @@ impl<'a> Locked<'a> {
                     && self.server_address(slot, &seen) == Some(address)
             })
         };
-        self.shard.reply.find(hash, is_it)
+        self.index(Way::Out).find(hash, is_it)
     }
 
     fn look(&self, slot: u32) -> Option<Seen> {
@@ -113,12 +110,16 @@ impl<'a> Locked<'a> {
     }
 
     fn place(&self, slot: u32) -> Option<&'a Slot> {
-        self.shard.slots.get(&self.table.arena, slot)
+        self.table.arena.get(self.shard.number, slot)
+    }
+
+    fn index(&self, way: Way) -> Index<Lane<'a>> {
+        self.table.lanes.of(self.shard.number, way)
     }
 
     /// The slots as the wheel sees them.
     fn spokes(&self) -> Linked<'a> {
-        self.shard.slots.of(&self.table.arena)
+        self.table.arena.of(self.shard.number)
     }
 
     fn server_address(&self, slot: u32, seen: &Seen) -> Option<IpAddr> {
@@ -197,16 +198,16 @@ impl<'a> Locked<'a> {
             return Err(connection);
         };
         let Some(place) = self.place(slot) else { return Err(connection) };
-        let shard = self.shard;
+        let (forward, reply) = (self.index(Way::In), self.index(Way::Out));
         let bound = self.table.bindings.newest();
-        let hashes =
-            Hashes { shard, table: self.table, bound: &bound, extras: &self.writer.extras };
-        if !shard.forward.insert(hash, slot, &Forward(&hashes)) {
+        let (shard, extras) = (self.shard.number, &self.writer.extras);
+        let hashes = Hashes { shard, table: self.table, bound: &bound, extras };
+        if !forward.insert(hash, slot, &Forward(&hashes)) {
             self.free(slot);
             return Err(connection);
         }
-        if !shard.reply.insert(reply_hash, slot, &Reply(&hashes)) {
-            shard.forward.remove(hash, slot);
+        if !reply.insert(reply_hash, slot, &Reply(&hashes)) {
+            forward.remove(hash, slot);
             self.free(slot);
             return Err(connection);
         }
@@ -232,7 +233,7 @@ impl<'a> Locked<'a> {
         if writer.used >= SLOTS {
             return None;
         }
-        if !self.shard.slots.make(&self.table.arena, writer.used) {
+        if !self.table.arena.make(self.shard.number, writer.used) {
             return None;
         }
         writer.used += 1;
@@ -264,24 +265,23 @@ impl<'a> Locked<'a> {
         }
         let mut connection = self.unpack_seen(slot, seen)?;
         let (hash, reply_hash) = self.table.hashes(&connection.tuple, connection.server_endpoint);
-        self.shard.forward.remove(hash, slot);
-        self.shard.reply.remove(reply_hash, slot);
+        self.index(Way::In).remove(hash, slot);
+        self.index(Way::Out).remove(reply_hash, slot);
         self.free(slot);
         self.writer.count -= 1;
         connection.out_of_table();
         Some(connection)
     }
 
-    /// Looks at the connection in place `first` and at every one so many steps further; removes
-    /// those that `goes` tells. `gone` is told of each.
+    /// Looks at the connections in these slots and removes those that `goes` tells. `gone` is told of
+    /// each.
     pub(super) fn thin_out(
         &mut self,
-        first: usize,
-        step: usize,
+        slots: impl Iterator<Item = usize>,
         mut goes: impl FnMut(&Connection) -> bool,
         mut gone: impl FnMut(&Connection),
     ) {
-        for slot in (first..self.writer.used as usize).step_by(step) {
+        for slot in slots {
             let slot = slot as u32;
             let goes = self.with(slot, |connection| goes(connection)) == Some(true);
             if goes && let Some(connection) = self.remove(slot) {
@@ -356,7 +356,7 @@ impl<'a> Locked<'a> {
 
 /// Tells the hashes of what is in a slot.
 struct Hashes<'a> {
-    shard: &'a Shard,
+    shard: usize,
     table: &'a Connections,
     bound: &'a Bindings,
     extras: &'a HashMap<u32, Box<Extra>, foldhash::fast::RandomState>,
@@ -390,7 +390,7 @@ impl Hashed for Reply<'_> {
 
 impl Hashes<'_> {
     fn prefetch(&self, slot: u32) {
-        if let Some(place) = self.shard.slots.get(&self.table.arena, slot) {
+        if let Some(place) = self.table.arena.get(self.shard, slot) {
             prefetch(place);
         }
     }
@@ -398,7 +398,7 @@ impl Hashes<'_> {
     /// Hash of the client with another end. A slot without a connection has no entry that anybody
     /// could look for.
     fn of(&self, slot: u32, end: impl FnOnce(&Seen, IpAddr) -> (IpAddr, u16)) -> u64 {
-        let Some(seen) = self.shard.slots.get(&self.table.arena, slot).and_then(Place::look) else {
+        let Some(seen) = self.table.arena.get(self.shard, slot).and_then(Place::look) else {
             return 0;
         };
         let Some(binding) = self.bound.get(seen.binding) else { return 0 };

@@ -1,110 +1,85 @@
-//! Where the slots of all shards are: in one piece of memory that grows by doubling, of huge pages
-//! where the kernel has them, handed out to shards by the chunk.
+//! Where the slots of all shards are: in one array, in chunks that go round the shards.
 //!
-//! A shard numbers its slots by itself. So its index needs few bits for one, and a table that is not
-//! full leaves no more than a chunk of each shard unused.
+//! ```text
+//!   chunk 0 of shard 0 | chunk 0 of shard 1 | ... | chunk 1 of shard 0 | chunk 1 of shard 1 | ...
+//! ```
+//!
+//! A shard numbers its slots by itself. So its index needs few bits for one, and where a slot is
+//! nobody has to look up. Shards grow together, since hashes spread connections over them, and a
+//! round of chunks is a huge page.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::AtomicU64;
 
-use netio::Lines;
-
+use super::SHARDS;
 use super::index::SLOTS;
 use super::place::{Place, Slot};
-use super::segments::Segments;
+use super::reserve::{Reserve, Waker};
 use super::wheel::Spokes;
 
 /// Slots in a chunk: 32 KiB.
-const CHUNK: u32 = 512;
+const CHUNK: usize = 512;
 
-/// Chunks of a shard at most.
-const CHUNKS: usize = (SLOTS / CHUNK + 1) as usize;
+/// Slots that a shard may have where there is room for few: chance fills them unevenly.
+const FEW: usize = 4096;
 
-/// Numbers in a line of a shard's list of chunks.
-const LINE: usize = 16;
-
-/// Slots in a huge page, 2^15.
-const AHEAD: u32 = 1 << 15;
+/// Slots that each shard may have in a table for `limit` connections: twice its share.
+pub(super) fn per_shard(limit: usize) -> usize {
+    let share = limit.div_ceil(SHARDS);
+    (2 * share).max(limit.min(FEW)).min(SLOTS as usize).next_multiple_of(CHUNK)
+}
 
 /// The memory of all slots.
 pub(super) struct Arena {
-    slots: Segments<AtomicU64, 8, 15>,
-    /// Slots that have been handed out.
-    used: AtomicU32,
+    slots: Reserve<AtomicU64, 8>,
 }
 
 impl Arena {
-    pub(super) fn new() -> Arena {
-        Arena { slots: Segments::new(), used: AtomicU32::new(0) }
+    pub(super) fn new(limit: usize, waker: &Waker) -> Arena {
+        Arena { slots: Reserve::new(per_shard(limit) * SHARDS, limit, waker) }
     }
 
-    /// Has the memory at hand that will soon be handed out: of huge pages it takes longer to get one
-    /// than a packet should have to wait. Not for workers.
+    /// Has the memory at hand that will soon be used. Not for workers.
     pub(super) fn prepare(&self) {
-        let used = self.used.load(Relaxed);
-        if used >= AHEAD / 2
-            && let Some(line) = self.slots.make(used.saturating_add(AHEAD / 2))
-        {
-            // Changes nothing, but is a write.
-            line.0[0].fetch_or(0, Relaxed);
-        }
-    }
-
-    /// The first slot of a chunk.
-    fn chunk(&self) -> Option<u32> {
-        let first = self.used.fetch_add(CHUNK, Relaxed);
-        // Chunks do not cross segments: both are powers of two.
-        self.slots.make(first).map(|_| first)
-    }
-}
-
-/// The slots of one shard.
-pub(super) struct Slots {
-    /// The first slot of each chunk in the arena, plus one; 0 is none.
-    chunks: Lines<AtomicU32, LINE>,
-}
-
-impl Slots {
-    pub(super) fn new() -> Slots {
-        Slots { chunks: Lines::zeroed(CHUNKS.div_ceil(LINE)) }
+        self.slots.prepare();
     }
 
     #[inline(always)]
-    pub(super) fn get<'a>(&self, arena: &'a Arena, slot: u32) -> Option<&'a Slot> {
-        let chunk = (slot / CHUNK) as usize;
-        let first = self.chunks.get(chunk / LINE)?.0[chunk % LINE].load(Acquire).checked_sub(1)?;
-        arena.slots.get(first + slot % CHUNK)
+    pub(super) fn get(&self, shard: usize, slot: u32) -> Option<&Slot> {
+        self.slots.get(number(shard, slot))
     }
 
-    /// Sees to it that `slot` is there. False when there is no memory for it. For who has the
-    /// shard's lock.
-    pub(super) fn make(&self, arena: &Arena, slot: u32) -> bool {
-        if self.get(arena, slot).is_some() {
-            return true;
-        }
-        let chunk = (slot / CHUNK) as usize;
-        let (Some(line), Some(first)) = (self.chunks.get(chunk / LINE), arena.chunk()) else {
+    /// Takes a slot into use. False when there is no such one.
+    pub(super) fn make(&self, shard: usize, slot: u32) -> bool {
+        let number = number(shard, slot);
+        if number >= self.slots.len() {
             return false;
-        };
-        line.0[chunk % LINE].store(first + 1, Release);
+        }
+        self.slots.reach(number);
         true
     }
 
-    /// What the wheel asks.
-    pub(super) fn of<'a>(&'a self, arena: &'a Arena) -> Linked<'a> {
-        Linked { slots: self, arena }
+    /// What the wheel of a shard asks.
+    pub(super) fn of(&self, shard: usize) -> Linked<'_> {
+        Linked { arena: self, shard }
     }
 }
 
-/// Slots and where they are.
+/// The number of a shard's slot among all.
+#[inline(always)]
+fn number(shard: usize, slot: u32) -> usize {
+    let slot = slot as usize;
+    (slot / CHUNK * SHARDS + shard) * CHUNK + slot % CHUNK
+}
+
+/// The slots of one shard.
 pub(super) struct Linked<'a> {
-    slots: &'a Slots,
     arena: &'a Arena,
+    shard: usize,
 }
 
 impl Linked<'_> {
     fn get(&self, slot: u32) -> Option<&Slot> {
-        self.slots.get(self.arena, slot)
+        self.arena.get(self.shard, slot)
     }
 }
 
@@ -136,22 +111,27 @@ mod tests {
 
     #[test]
     fn shards_share_the_memory_and_no_slot() {
-        let arena = Arena::new();
-        let shards = [Slots::new(), Slots::new(), Slots::new()];
+        let arena = Arena::new(1000 * SHARDS, &Waker::default());
         for slot in 0..2000 {
-            for (shard, number) in shards.iter().zip(0..) {
-                assert!(shard.make(&arena, slot));
-                shard.get(&arena, slot).unwrap().set_links(number, slot);
+            for shard in [0, 1, 40, SHARDS - 1] {
+                assert!(arena.make(shard, slot));
+                arena.get(shard, slot).unwrap().set_links(shard as u32, slot);
             }
         }
         for slot in 0..2000 {
-            for (shard, number) in shards.iter().zip(0..) {
-                assert_eq!(shard.get(&arena, slot).unwrap().links(), (number, slot));
+            for shard in [0, 1, 40, SHARDS - 1] {
+                assert_eq!(arena.get(shard, slot).unwrap().links(), (shard as u32, slot));
             }
         }
-        assert!(shards[0].get(&arena, 2048).is_none(), "nobody has asked for it");
-        assert_eq!(arena.used.load(Relaxed), 3 * 2048);
-        arena.prepare();
-        assert!(shards[0].make(&arena, SLOTS - 1));
+    }
+
+    #[test]
+    fn a_shard_may_have_more_than_its_share_and_there_is_an_end() {
+        assert_eq!(per_shard(1), CHUNK);
+        assert_eq!(per_shard(4000), 4096);
+        assert_eq!(per_shard(1 << 20), 32_768);
+        assert_eq!(per_shard(super::super::MOST), (SLOTS as usize).next_multiple_of(CHUNK));
+        let arena = Arena::new(1 << 20, &Waker::default());
+        assert!(arena.make(SHARDS - 1, 32_767) && !arena.make(0, 32_768));
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use schedulers::{Options, Server, ServerId};
 
-use super::{Connections, SHARDS, Way};
+use super::{Connections, PART, SHARDS, Way};
 use crate::control::api::{Protocol, ServiceKey, ServiceSpec};
 use crate::dispatch::connection::{Connection, Endpoint, Tuple};
 use crate::dispatch::service::{RealServer, Service};
@@ -174,6 +174,35 @@ fn a_full_table_shows_all_that_is_in_it() {
     });
     assert_eq!(visited.sum::<usize>(), 3);
     assert!(!table.visit(SHARDS, |_| ()));
+}
+
+/// A shard holds some parts: none is left out, and none comes twice.
+#[test]
+fn every_connection_is_listed_once_however_many_there_are() {
+    let table = Connections::new(1 << 20);
+    assert!(!table.visit(0, |_| ()), "an empty table has no part");
+    let (service, real) = parts();
+    let binding = table.bind(&service, &real, Transmitter::Nat);
+    let count = 3 * PART * SHARDS;
+    for number in 0..count {
+        let client = endpoint((number / 1000) as u8, (number % 1000) as u16);
+        let tuple = Tuple { protocol: 17, template: false, client, peer: endpoint(VIP, 53) };
+        let now = Duration::from_secs(1);
+        table.insert(Connection::new(tuple, binding.clone(), now), |_| ());
+    }
+    let (mut seen, mut most, mut parts) = (std::collections::HashSet::new(), 0, 0);
+    loop {
+        let mut here = 0;
+        if !table.visit(parts, |connection| {
+            assert!(seen.insert(connection.tuple.client), "twice: {:?}", connection.tuple);
+            here += 1;
+        }) {
+            break;
+        }
+        (parts, most) = (parts + 1, most.max(here));
+    }
+    assert_eq!((seen.len(), most), (count, PART));
+    assert!(!table.visit(parts + 100 * SHARDS, |_| ()));
 }
 
 /// Workers that come with the same first packet at once, and with others' packets.

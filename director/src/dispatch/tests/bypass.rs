@@ -52,8 +52,8 @@ fn is_refused(out: &Out) -> bool {
 }
 
 fn connections(bed: &Bed) -> Vec<ConnectionView> {
-    let shards = (0..).map_while(|shard| bed.table.connection_views(shard, bed.now));
-    shards.flatten().collect()
+    let parts = (0..).map_while(|part| bed.table.connection_views(part, bed.now));
+    parts.flatten().collect()
 }
 
 #[test]

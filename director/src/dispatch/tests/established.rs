@@ -81,9 +81,8 @@ impl Bed {
 
     /// Everything that can be seen of it.
     fn state(&self) -> String {
-        let shards = 0..crate::dispatch::connections::SHARDS;
-        let mut connections: Vec<_> = shards
-            .filter_map(|shard| self.table.connection_views(shard, Duration::ZERO))
+        let mut connections: Vec<_> = (0..)
+            .map_while(|part| self.table.connection_views(part, Duration::ZERO))
             .flatten()
             .map(|view| format!("{view:?}"))
             .collect();

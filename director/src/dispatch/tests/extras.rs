@@ -23,7 +23,7 @@ fn ask(bed: &Bed, key: ServiceKey, extras: Extras) {
 
 fn expires(bed: &Bed) -> Vec<u32> {
     (0..)
-        .map_while(|shard| bed.table.connection_views(shard, bed.now))
+        .map_while(|part| bed.table.connection_views(part, bed.now))
         .flatten()
         .map(|view| view.expires)
         .collect()

@@ -65,7 +65,7 @@ impl Dialogue {
     /// All connections but the control connection: client, virtual address, server, state, seconds.
     fn data(&self) -> Vec<(String, String, String, String, u32)> {
         let mut all: Vec<_> = (0..)
-            .map_while(|shard| self.bed.table.connection_views(shard, self.bed.now))
+            .map_while(|part| self.bed.table.connection_views(part, self.bed.now))
             .flatten()
             .filter(|view| view.client != at(self.cast.client))
             .map(|view| {

@@ -32,8 +32,8 @@ fn a_persistent_ftp_service_takes_the_data_connections_of_its_clients() {
             let data = |bed: &mut Bed, port| {
                 let out = bed.tcp(&format!("{client}:41234"), &vip(port), SYN);
                 assert!(out.is_sent(), "{forwarding:?} {port}: {:?}", out.verdict);
-                let shards = (0..).map_while(|shard| bed.table.connection_views(shard, bed.now));
-                let ours = shards.flatten().find(|view| {
+                let parts = (0..).map_while(|part| bed.table.connection_views(part, bed.now));
+                let ours = parts.flatten().find(|view| {
                     view.client == at(&format!("{client}:41234"))
                         && view.virtual_address == at(&vip(port))
                 });

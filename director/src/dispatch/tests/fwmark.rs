@@ -72,8 +72,8 @@ fn a_persistent_mark_keeps_a_client_whatever_port_and_address_it_asks_for() {
     }
     let other = bed.tcp("198.51.100.8:4000", "203.0.113.9:80", SYN).destination();
     assert_ne!(other.ip(), first.ip());
-    let shards = (0..).map_while(|shard| bed.table.connection_views(shard, bed.now));
-    let template = shards.flatten().find(|view| view.client == at("198.51.100.7:0")).unwrap();
+    let parts = (0..).map_while(|part| bed.table.connection_views(part, bed.now));
+    let template = parts.flatten().find(|view| view.client == at("198.51.100.7:0")).unwrap();
     assert_eq!((template.protocol, template.virtual_address), (None, at("0.0.0.7:0")));
 }
 

@@ -13,7 +13,7 @@ const OTHER: &str = "10.77.0.12:80";
 
 fn states(bed: &Bed) -> Vec<(String, u32)> {
     (0..)
-        .map_while(|shard| bed.table.connection_views(shard, bed.now))
+        .map_while(|part| bed.table.connection_views(part, bed.now))
         .flatten()
         .map(|view| (view.state, view.expires))
         .collect()

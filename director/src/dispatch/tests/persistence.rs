@@ -71,8 +71,8 @@ fn a_template_outlives_its_time_while_its_connections_live() {
 fn a_template_that_has_waited_for_its_connections_lives_a_minute_at_a_time_from_then_on() {
     let mut bed = persistent(key(Protocol::Tcp, VIP), 32);
     let expires = |bed: &Bed| {
-        let shards = (0..).map_while(|shard| bed.table.connection_views(shard, bed.now));
-        shards.flatten().find(|view| view.client.port() == 0).unwrap().expires
+        let parts = (0..).map_while(|part| bed.table.connection_views(part, bed.now));
+        parts.flatten().find(|view| view.client.port() == 0).unwrap().expires
     };
     bed.establish("198.51.100.7:4000", VIP);
     assert_eq!(expires(&bed), 300);
@@ -84,8 +84,8 @@ fn a_template_that_has_waited_for_its_connections_lives_a_minute_at_a_time_from_
 #[test]
 fn a_template_is_assured_by_an_established_connection_or_an_answer_over_udp() {
     let states = |bed: &Bed| {
-        let shards = (0..).map_while(|shard| bed.table.connection_views(shard, bed.now));
-        shards.flatten().find(|view| view.client.port() == 0).unwrap().state
+        let parts = (0..).map_while(|part| bed.table.connection_views(part, bed.now));
+        parts.flatten().find(|view| view.client.port() == 0).unwrap().state
     };
     let mut bed = persistent(key(Protocol::Tcp, VIP), 32);
     let server = bed.tcp("198.51.100.7:4000", VIP, SYN).destination().to_string();

@@ -40,7 +40,7 @@ impl Bed {
     }
 
     fn states(&self) -> Vec<String> {
-        let views = (0..).map_while(|shard| self.table.connection_views(shard, self.now));
+        let views = (0..).map_while(|part| self.table.connection_views(part, self.now));
         views.flatten().map(|view| format!("{} {}", view.state, view.expires)).collect()
     }
 }

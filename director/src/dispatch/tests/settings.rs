@@ -32,8 +32,8 @@ fn is_answered(out: &Out, expected: DropReason) -> bool {
 
 /// State of the only connection, as listed.
 fn state(bed: &Bed) -> String {
-    let mut shards = (0..).map_while(|shard| bed.table.connection_views(shard, bed.now));
-    shards.find_map(|views| views.first().map(|view| view.state.clone())).expect("a connection")
+    let mut parts = (0..).map_while(|part| bed.table.connection_views(part, bed.now));
+    parts.find_map(|views| views.first().map(|view| view.state.clone())).expect("a connection")
 }
 
 /// A persistent service with two servers.

@@ -28,8 +28,8 @@ fn say(bed: &mut Bed, from: &str, to: &str, call: &str) -> Out {
 }
 
 fn templates(bed: &Bed) -> Vec<ConnectionView> {
-    let shards = (0..).map_while(|shard| bed.table.connection_views(shard, bed.now));
-    shards.flatten().filter(|view| view.engine.is_some()).collect()
+    let parts = (0..).map_while(|part| bed.table.connection_views(part, bed.now));
+    parts.flatten().filter(|view| view.engine.is_some()).collect()
 }
 
 #[test]

@@ -151,7 +151,7 @@ impl Writer<'_> {
 
     /// The packet that an error quotes: one that this side has sent. Its destination is the client.
     fn quote_of_ipv4(&mut self, unmanaged: Label) {
-        self.to_quote();
+        self.step_into_quote();
         self.ipv4_header(unmanaged);
         let asm = &mut self.asm;
         asm.load(Size::Half, R1, HEADER, 6);
@@ -164,7 +164,7 @@ impl Writer<'_> {
 
     /// As [`quote_of_ipv4`](Self::quote_of_ipv4). Extension headers in a quote are not stepped over.
     fn quote_of_ipv6(&mut self, unmanaged: Label) {
-        self.to_quote();
+        self.step_into_quote();
         self.ipv6_header(unmanaged);
         let asm = &mut self.asm;
         for word in (0..16).step_by(4) {
@@ -175,7 +175,7 @@ impl Writer<'_> {
         asm.copy_to_stack(FLOW + flow::CLIENT, HEADER, 24, 16, R1);
     }
 
-    fn to_quote(&mut self) {
+    fn step_into_quote(&mut self) {
         self.asm.mov(HEADER, NEXT);
         self.asm.alu(Alu::Add, HEADER, 8);
     }

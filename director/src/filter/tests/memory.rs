@@ -1,7 +1,9 @@
 //! What the filter remembers is listed and forgotten in time, and what is counted is counted once.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use netio::bpf::TestContext;
 use nix::time::{ClockId, clock_gettime};
 use nlb::buckets::BucketSet;
 use nlb::filter::{Policy, Reason, SlotState};
@@ -11,7 +13,7 @@ use nlb::tuple::Tuple;
 
 use super::bed::{self, Bed, PRIMARY, address};
 use super::frames::{ACK, FIN, Header, SYN, TCP, UDP, ip, ip_with, tcp, to_cluster, udp};
-use crate::filter::Idle;
+use crate::filter::{Idle, publish};
 
 fn now() -> Duration {
     clock_gettime(ClockId::CLOCK_MONOTONIC).expect("the clock").into()
@@ -140,4 +142,34 @@ fn only_syns_that_begin_here_are_counted_as_opened() {
     assert_eq!(bed.filter.opened(Slot::DEFAULT).unwrap(), 1);
     let sum: u64 = bed.filter.counters().unwrap().iter().map(|(_, count)| count).sum();
     assert_eq!(sum, 4, "every frame is counted once");
+}
+
+/// Before and after a handover: without the bucket, and with it while another host still holds flows
+/// in it. Neither lets a segment pass of which nothing is known; nor must what is between the two.
+#[test]
+fn no_segment_slips_through_while_a_bucket_is_taken_or_given_up() {
+    let Some(bed) = Bed::new(&bed::policy(Rules::none())) else { return };
+    let Bed { filter, .. } = bed;
+    let without = filter.published();
+    let mut with = without.clone();
+    with.slots[Slot::DEFAULT.index()] =
+        SlotState { serving: BucketSet::ALL, tainted: BucketSet::ALL };
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let frame = packet(&tuple(TCP, 1, 80), ACK);
+            let context = TestContext { repeat: 1000, ..TestContext::default() };
+            while !over.load(Ordering::Relaxed) {
+                filter.program().test_run(&frame, &context).unwrap();
+            }
+        });
+        for _ in 0..20_000 {
+            publish::change(&filter.tables, without, &with).unwrap();
+            publish::change(&filter.tables, &with, without).unwrap();
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    let count = |reason: Reason| filter.counters().unwrap()[usize::from(reason.number())].1;
+    assert!(count(Reason::NotOwner) > 0 && count(Reason::BucketTainted) > 0, "both were seen");
+    assert_eq!(count(Reason::DefaultHost), 0);
 }

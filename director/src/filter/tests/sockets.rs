@@ -193,6 +193,25 @@ fn an_icmp_error_about_a_connection_of_this_host_reaches_it() {
 }
 
 #[test]
+fn an_ipv4_connection_of_a_socket_that_speaks_ipv6_is_found() {
+    in_namespace(|| {
+        let Some(mut bed) = Bed::new(&policy(false, false)) else { return };
+        let listener = TcpListener::bind(("::", PORT)).expect("a listener");
+        let client = connected(address(CLIENT), SocketAddr::new(address(PRIMARY), PORT));
+        let (_server, _) = listener.accept().expect("a connection");
+        let tuple = Tuple {
+            protocol: TCP,
+            client: address(CLIENT),
+            client_port: client.local_addr().expect("bound").port(),
+            vip: address(PRIMARY),
+            vip_port: PORT,
+        };
+        bed.twin.sockets.insert(tuple, Socket::Flow);
+        assert_eq!(reason(&mut bed, &segment(&tuple, ACK)), Reason::FlowPinned);
+    });
+}
+
+#[test]
 fn a_connection_of_another_namespace_needs_a_pin() {
     in_namespace(|| {
         let tracked = Policy { track: true, ..policy(true, false) };

@@ -16,7 +16,7 @@ use netio::bpf::{
 use netio::{Bind, Frame, Pool, Port, Rings, XskOptions, XskPort, interface};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::super::turns::{core, pin};
+use super::super::turns::{core, go_first, pin};
 use super::bed::{Bed, Macs, RING};
 use crate::lab::Host;
 use crate::running::Director;
@@ -104,6 +104,7 @@ fn bare(bed: &Bed) -> Result<Running> {
     let thread = std::thread::spawn(move || {
         middle.run(|| {
             pin(0);
+            go_first();
             forward(&macs, &ready, &stopped)
         })?
     });

@@ -13,9 +13,12 @@
 //! and of nothing else.
 
 mod bed;
+mod command;
+mod crowd;
 mod idle;
 mod middle;
 mod publication;
+mod rules;
 mod tester;
 
 use std::time::Duration;
@@ -59,11 +62,16 @@ pub(super) fn run(run: &mut Run<'_>) -> Result<()> {
     let traffic = traffic.collect::<Vec<_>>().iter().any(|name| run.wants(name));
     let publication = publication::NAMES.iter().any(|name| run.wants(name));
     let idle = run.wants(idle::NAME);
-    if !(traffic || publication || idle) {
+    let rules = rules::NAMES.iter().any(|name| run.wants(name));
+    let crowd = crowd::NAMES.iter().any(|name| run.wants(name));
+    if !(traffic || publication || idle || rules || crowd) {
         return Ok(());
     }
     if let Err(missing) = crate::lab::supported() {
-        run.tell(&format!("left out: lab/..., publish/lab-..., {}: {missing:#}", idle::NAME));
+        run.tell(&format!(
+            "left out: lab/..., publish/lab-..., ipvsadm/..., {}: {missing:#}",
+            idle::NAME
+        ));
         return Ok(());
     }
     let bed = Bed::build()?;
@@ -72,6 +80,12 @@ pub(super) fn run(run: &mut Run<'_>) -> Result<()> {
     }
     if publication {
         publication::run(run, &bed).context("publication in the lab")?;
+    }
+    if rules {
+        rules::run(run, &bed).context("ipvsadm and rules")?;
+    }
+    if crowd {
+        crowd::run(run, &bed).context("ipvsadm and connections")?;
     }
     if idle {
         idle::run(run, &bed).context("idle")?;

@@ -1,6 +1,7 @@
 //! Sender and receiver in one thread, with one clock: it has a socket in each of the outer hosts.
 
 use std::fs::File;
+use std::net::Ipv4Addr;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
@@ -9,13 +10,19 @@ use netio::bpf::xdp;
 use netio::{Bind, Frame, Pool, Port, Rings, XskOptions, XskPort};
 
 use super::super::frames::udp;
-use super::super::turns::pin;
+use super::super::turns::{go_first, pin};
 use super::bed::{Bed, CLIENT, PORT, RING, VIP};
 use super::middle::{Redirect, redirect};
 
 /// Flows, by source port: each is a connection of the director.
 const FLOWS: u32 = 1000;
 const FIRST_PORT: u16 = 2000;
+
+/// The first of a crowd of clients: 20.0.0.0.
+const FIRST_CLIENT: u32 = 0x1400_0000;
+
+/// Packets of a crowd that may be under way at a time.
+const UNDER_WAY: u64 = 1024;
 
 /// Frames sent at a time at most.
 const BURST: usize = 64;
@@ -36,6 +43,8 @@ pub(super) struct Tester {
     arrived: File,
     program: Redirect,
     listener: Option<(Pool, XskPort)>,
+    /// From and to.
+    macs: ([u8; 6], [u8; 6]),
     frame: Vec<u8>,
     frames: Vec<Frame>,
     flow: u32,
@@ -70,14 +79,15 @@ impl Tester {
             let arrived = File::open("/sys/class/net/eth0/statistics/rx_packets")?;
             Ok::<_, anyhow::Error>((redirect("eth0", xdp::DROP, None)?, arrived))
         })??;
-        let frame =
-            udp((macs.source.0, macs.middle[0].0), (CLIENT.into(), FIRST_PORT), (VIP.into(), PORT));
+        let macs = (macs.source.0, macs.middle[0].0);
+        let frame = udp(macs, (CLIENT.into(), FIRST_PORT), (VIP.into(), PORT));
         Ok(Tester {
             pool,
             sender,
             arrived,
             program,
             listener: None,
+            macs,
             frame,
             frames: Vec::with_capacity(BURST),
             flow: 0,
@@ -100,6 +110,7 @@ impl Tester {
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
                 pin(1);
+                go_first();
                 let before = self.arrived()?;
                 let start = Instant::now();
                 while start.elapsed() < length {
@@ -112,11 +123,48 @@ impl Tester {
         })
     }
 
+    /// Sends one datagram of each of so many clients, who have addresses of their own, and no more at
+    /// a time than rings hold. Not while [listening](Tester::listen).
+    pub(super) fn crowd(&mut self, clients: u32) -> Result<()> {
+        ensure!(self.listener.is_none(), "what arrives is not counted any more");
+        let (before, mut sent) = (self.arrived()?, 0);
+        for first in (0..clients).step_by(BURST) {
+            sent += self.send_of(first..clients.min(first + BURST as u32))? as u64;
+            let start = Instant::now();
+            let mut arrived = self.arrived()? - before;
+            while arrived + UNDER_WAY < sent {
+                // Lost ones never arrive: they are not waited for again.
+                if start.elapsed() > STRAGGLERS {
+                    sent = arrived;
+                }
+                std::thread::yield_now();
+                arrived = self.arrived()? - before;
+            }
+        }
+        std::thread::sleep(STRAGGLERS);
+        Ok(())
+    }
+
+    /// Sends a datagram of each of these clients, and says how many that were.
+    fn send_of(&mut self, clients: std::ops::Range<u32>) -> Result<usize> {
+        for number in clients {
+            let Some(mut frame) = self.pool.allocate() else { break };
+            let client = Ipv4Addr::from_bits(FIRST_CLIENT + number);
+            let bytes = udp(self.macs, (client, FIRST_PORT), (VIP.into(), PORT));
+            let start = frame.start();
+            self.pool.reshape(&mut frame, start, bytes.len());
+            self.pool.bytes_mut(&mut frame).copy_from_slice(&bytes);
+            self.frames.push(frame);
+        }
+        self.transmit()
+    }
+
     /// Sends so many packets per second, evenly, and receives them.
     pub(super) fn pace(&mut self, rate: f64, length: Duration) -> Result<Passage> {
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
                 pin(1);
+                go_first();
                 self.paced(rate, length)
             });
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -160,6 +208,11 @@ impl Tester {
             bytes[PAYLOAD + 4..PAYLOAD + 12].copy_from_slice(&stamp.to_be_bytes());
             self.frames.push(frame);
         }
+        self.transmit()
+    }
+
+    /// Sends the frames at hand, and says how many were sent.
+    fn transmit(&mut self) -> Result<usize> {
         let before = self.sender.counters().transmit_dropped;
         let count = self.frames.len();
         if count > 0 {

@@ -75,5 +75,5 @@ ipvsadm \\-L \\-n \\-c \\-\\-client 198.51.100.0/24
 ipvsadm \\-S \\-\\-full > rules; (echo \\-C; cat rules) | ipvsadm \\-R \\-\\-atomic
 .fi
 .SH SEE ALSO
-director(8), dirctl(8)
+docs/ipvsadm.md of Switchyard: what differs from ipvsadm on the kernel, and why.
 ";

@@ -152,7 +152,8 @@ fn without_a_director_help_works_and_all_else_says_where_it_was_expected() {
         assert_eq!(output.status.code(), Some(0), "{line}");
         assert!(output.stdout.starts_with(b"ipvsadm v1.31 2019/12/24 (compiled with popt and "));
     }
-    for line in ["", "-L", "-C", "-Ln -c", "-S", "--start-daemon master"] {
+    for line in ["", "-L", "-C", "-Ln -c", "-S", "-Z", "-R", "-R --atomic", "--start-daemon master"]
+    {
         let (code, complaint) = failed(&socket, line, "");
         assert_eq!(code, 2, "{line}");
         assert!(complaint.starts_with("Can't initialize ipvs: the director is not running"));
@@ -202,6 +203,22 @@ fn director_of_another_version_is_named_and_somebody_else_is_not_taken_for_one()
         "HTTP/1.1 404 Not Found\r\nswitchyard-version: 0.0.9\r\ncontent-length: 43\r\n\r\n\
          {\"error\":\"bad_request\",\"message\":\"no path\"}",
     );
+    // It would take any request, and half of what a newer one asks.
+    let newer = directory.path().join("newer.sock");
+    somebody(
+        &newer,
+        "HTTP/1.1 200 OK\r\nswitchyard-version: 9.1.0\r\ncontent-length: 32\r\n\r\n\
+         {\"tcp\":9,\"tcp_fin\":9,\"udp\":9   }",
+    );
+    for line in ["-A -f 1", "-R", "-R --atomic", "-C", "-Ln"] {
+        let (code, complaint) = failed(&newer, line, "-A -f 1\n");
+        assert_eq!(code, 2, "{line}: {complaint}");
+        assert!(
+            complaint.contains("The director is version 9.1.0, this tool is 0.1.0"),
+            "{line}: {complaint}"
+        );
+        assert_eq!(complaint.contains("nothing has been changed"), line != "-Ln", "{complaint}");
+    }
     let stranger = directory.path().join("stranger.sock");
     somebody(&stranger, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]");
     for line in ["-Ln", "-A -f 1", "-R", "-Lc", "-S"] {

@@ -34,7 +34,9 @@ fn connections_are_as_in_the_reference() {
             expires,
             engine: None,
         };
-        connections::row(&connection, &Names::default(), &Format::default())
+        let mut text = String::new();
+        connections::row(&mut text, &connection, &Names::default(), &Format::default());
+        text
     })
     .collect();
     let expected = lines(
