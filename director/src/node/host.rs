@@ -56,6 +56,11 @@ impl Host {
         self.membership.service() == Service::Active
     }
 
+    /// The port rules in force.
+    pub(super) fn rules(&self) -> &Rules {
+        &self.policy.rules
+    }
+
     /// What the filter decides by.
     pub(super) fn policy(&self) -> &Policy {
         &self.policy
@@ -69,9 +74,12 @@ impl Host {
     /// A new configuration: weights are in force with the next convergence, other rules when every
     /// member has them. Its slots are enabled or not as those of the same groups are now.
     pub(super) fn reload(&mut self, mut plan: Plan, rules: Rules, now: Duration) {
+        // A group without affinity has a slot for each protocol, under one number.
+        let mut before = self.membership.slot_plans().to_vec();
         for slot in &mut plan.slots {
-            let before = self.membership.slot_plans().iter().find(|it| it.group == slot.group);
-            slot.operator = before.map_or(slot.operator, |before| before.operator);
+            if let Some(place) = before.iter().position(|it| it.group == slot.group) {
+                slot.operator = before.remove(place).operator;
+            }
         }
         self.next = Some((plan.digest, rules));
         self.membership.reload(plan, now);

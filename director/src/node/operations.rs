@@ -70,10 +70,10 @@ impl Control {
         let scene = Scene { about: &self.about, held: &held, now: clock() };
         let answer = answers::answer(&mut host, command, &scene);
         drop(host);
-        if answer.result == NlbResult::Done || answer.result == NlbResult::DrainInterrupted {
-            if answer.view.is_none() || matches!(answer.view.as_deref(), Some(NlbView::Rules(_))) {
-                info!("{from}: {}", describe(command));
-            }
+        let asked = !matches!(answer.view.as_deref(), None | Some(NlbView::Rules(_)));
+        let done = matches!(answer.result, NlbResult::Done | NlbResult::DrainInterrupted);
+        if done && !asked {
+            info!("{from}: {}", describe(command));
             self.wake.notify_one();
         }
         answer

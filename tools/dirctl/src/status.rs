@@ -8,6 +8,7 @@ use crate::paint::Paint;
 
 /// The status as a person reads it.
 pub fn text(status: &Status, paint: Paint) -> String {
+    let node = status.mode == "nlb";
     let mut lines = vec![
         paint.heading(&format!(
             "director {}, {} mode, process {}, up {}",
@@ -20,16 +21,28 @@ pub fn text(status: &Status, paint: Paint) -> String {
             Some(path) => format!("  configuration  {}", clean(path)),
             None => "  configuration  none".to_owned(),
         },
-        format!(
-            "  table          {}, {} ({} buckets)",
-            count(status.services.into(), "service"),
-            count(status.connections, "connection"),
-            status.table_size
-        ),
+        if node {
+            let (rules, flows) = (status.services.into(), status.connections);
+            format!(
+                "  holds          {}, {}",
+                count(rules, "port rule"),
+                count(flows, "connection")
+            )
+        } else {
+            format!(
+                "  table          {}, {} ({} buckets)",
+                count(status.services.into(), "service"),
+                count(status.connections, "connection"),
+                status.table_size
+            )
+        },
     ];
-    lines.push(String::new());
-    lines.push(paint.heading("Ports"));
-    lines.extend(ports(&status.ports, paint));
+    // A node's packets pass a filter on their way to the kernel: it has no ports.
+    if !node {
+        lines.push(String::new());
+        lines.push(paint.heading("Ports"));
+        lines.extend(ports(&status.ports, paint));
+    }
     lines.push(String::new());
     lines.push(paint.heading("Packets since start, by what became of them"));
     lines.extend(verdicts(status));
@@ -163,6 +176,14 @@ Warnings
         assert!(text.contains("configuration  none\n"), "{text}");
         assert!(text.contains("none: no packet reaches this director\n"), "{text}");
         assert!(text.ends_with("\n  none yet\n"), "{text}");
+    }
+
+    #[test]
+    fn a_node_has_port_rules_and_no_ports() {
+        let node = Status { mode: "nlb".to_owned(), ports: vec![], ..status() };
+        let text = text(&node, Paint::default());
+        assert!(text.contains("  holds          1 port rule, 3456 connections\n"), "{text}");
+        assert!(!text.contains("Ports") && !text.contains("buckets"), "{text}");
     }
 
     #[test]

@@ -315,3 +315,6 @@ fn question(
             .collect(),
     })
 }
+
+#[cfg(test)]
+mod tests;

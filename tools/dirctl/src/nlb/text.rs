@@ -16,9 +16,11 @@ pub fn text(reply: &NlbReply, served: Option<f64>, paint: Paint) -> String {
     let mut blocks: Vec<String> =
         reply.answers.iter().map(|answer| one(answer, served, paint)).collect();
     match verdict::packet(reply) {
-        Some(Packet::Disagreement) => blocks.push(paint.loss(
-            "The hosts disagree about this packet: look at `dirctl nlb query --host all`\n",
-        )),
+        Some(Packet::Disagreement) => {
+            blocks.push(paint.loss(
+                "The hosts disagree about this packet: look at `dirctl nlb query --host all`\n",
+            ))
+        }
         Some(Packet::Nobody) if reply.answers.len() > 1 => {
             blocks.push(paint.warning("None of these hosts takes it.\n"));
         }
@@ -35,10 +37,19 @@ pub fn text(reply: &NlbReply, served: Option<f64>, paint: Paint) -> String {
 }
 
 fn one(answer: &NlbAnswer, served: Option<f64>, paint: Paint) -> String {
+    if let (0, Some(NlbView::Macs(view))) = (answer.host, answer.view.as_deref()) {
+        // Nobody was asked.
+        return macs(view);
+    }
     let mut text = format!("host {} ({}): ", answer.host, clean(&answer.name));
     match &answer.message {
         Some(message) if answer.result.is_good() => {
-            text.push_str(&format!("{}, {}: {}", answer.result.label(), answer.state, clean(message)));
+            text.push_str(&format!(
+                "{}, {}: {}",
+                answer.result.label(),
+                answer.state,
+                clean(message)
+            ));
         }
         Some(message) => {
             let line = format!("{}: {}", answer.result.label(), clean(message));
@@ -98,8 +109,7 @@ fn query(view: &QueryView, paint: Paint) -> String {
         view.epoch,
         match (view.last_began, view.last_ended) {
             (None, _) => "never".to_owned(),
-            (_, Some(ago)) =>
-                format!("{} times, last {} ago", view.convergences, duration(ago)),
+            (_, Some(ago)) => format!("{} times, last {} ago", view.convergences, duration(ago)),
             (Some(ago), None) => format!("not yet, since {}", duration(ago)),
         }
     );

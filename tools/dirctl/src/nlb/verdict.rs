@@ -120,7 +120,8 @@ mod tests {
         assert_eq!(code(&reply(vec![(DrainInterrupted, None)], &[])), GOOD);
         assert_eq!(code(&reply(vec![(Done, None), (Suspended, None)], &[3])), REFUSED);
         assert_eq!(code(&reply(vec![(Done, None)], &[3])), SILENT);
-        let view = QueryView { warnings: vec!["the link is down".to_owned()], ..QueryView::default() };
+        let view =
+            QueryView { warnings: vec!["the link is down".to_owned()], ..QueryView::default() };
         assert_eq!(code(&reply(vec![(Done, Some(NlbView::Query(view)))], &[])), REFUSED);
     }
 }
