@@ -106,7 +106,10 @@ fn sight(frame: &[u8], from: usize) -> Option<Sight> {
     let body = frame.get(headers.l4..headers.end)?;
     let later = matches!(headers.fragment, Fragment::Later { .. });
     let first = |range: std::ops::Range<usize>| {
-        body.get(range).unwrap_or_default().iter().fold(0, |word, &byte| word << 8 | u64::from(byte))
+        body.get(range)
+            .unwrap_or_default()
+            .iter()
+            .fold(0, |word, &byte| word << 8 | u64::from(byte))
     };
     let word = match headers.protocol {
         _ if later => 0,
@@ -190,14 +193,20 @@ impl Account {
             }
         }
         let twice = balance.into_iter().filter(|(_, (count, _))| *count < 0);
-        twice.map(|((client, vip, _), (_, hosts))| format!("ping {client} to {vip}: {hosts:?}")).collect()
+        twice
+            .map(|((client, vip, _), (_, hosts))| format!("ping {client} to {vip}: {hosts:?}"))
+            .collect()
     }
 
     /// Echo requests to a virtual address, and replies from one.
     pub(crate) fn pings(&self) -> (usize, usize) {
         let count = |types: [(u8, u64); 2]| {
             let is_one = |it: &&Sight| types.contains(&(it.protocol, it.word >> 40));
-            self.sights.iter().filter(is_one).filter(|it| is_vip(it.source.ip()) || is_vip(it.destination.ip())).count()
+            self.sights
+                .iter()
+                .filter(is_one)
+                .filter(|it| is_vip(it.source.ip()) || is_vip(it.destination.ip()))
+                .count()
         };
         (count([(ICMP, 8), (ICMPV6, 128)]), count([(ICMP, 0), (ICMPV6, 129)]))
     }
@@ -233,9 +242,9 @@ impl Account {
             if !first || !seen.insert((syn.source, syn.destination)) || syn.at + patience > end {
                 continue;
             }
-            let answered = answers
-                .get(&(TCP, syn.source, syn.destination))
-                .is_some_and(|all| all.iter().any(|it| it.at >= syn.at && it.at <= syn.at + patience));
+            let answered = answers.get(&(TCP, syn.source, syn.destination)).is_some_and(|all| {
+                all.iter().any(|it| it.at >= syn.at && it.at <= syn.at + patience)
+            });
             if !answered {
                 unanswered.push(syn.at);
             }
@@ -243,28 +252,32 @@ impl Account {
         unanswered
     }
 
-    /// Answers by host, all protocols: who spoke from a virtual address at all.
+    /// Answers by host: who spoke from a virtual address at all, neighbour discovery left out.
     pub(crate) fn speakers(&self) -> BTreeMap<usize, usize> {
         let mut counts = BTreeMap::new();
-        for sight in self.sights.iter().filter(|it| it.from > 0 && is_vip(it.source.ip())) {
+        let discovery =
+            |it: &&Sight| it.protocol == ICMPV6 && (133..=137).contains(&(it.word >> 40));
+        let spoken = self.sights.iter().filter(|it| it.from > 0 && is_vip(it.source.ip()));
+        for sight in spoken.filter(|it| !discovery(it)) {
             *counts.entry(sight.from).or_default() += 1;
         }
         counts
     }
 
-    /// The last moment at which two hosts took one connection.
+    /// The last moment at which a second host took a connection: its first word to it. (What it has
+    /// begun it says again after a second, and after two.)
     pub(crate) fn last_double(&self) -> Option<Instant> {
         self.answers().values().filter_map(|answers| second_greeting(answers)).max()
     }
 }
 
-/// When a second host greeted for the same SYN.
+/// When a second host first greeted for the same SYN.
 fn second_greeting(answers: &[&Sight]) -> Option<Instant> {
     let greetings: Vec<_> = answers.iter().filter(|it| is_greeting(it)).collect();
     let second = greetings.iter().enumerate().filter(|(at, it)| {
         greetings[..*at].iter().any(|first| first.from != it.from && first.word == it.word)
     });
-    second.map(|(_, it)| it.at).max()
+    second.map(|(_, it)| it.at).min()
 }
 
 fn show((protocol, client, vip): &Flow, hosts: &[usize]) -> String {
