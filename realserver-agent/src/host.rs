@@ -19,6 +19,8 @@ use anyhow::{Context, Result};
 use netlink_packet_route::address::{AddressAttribute, AddressFlags};
 use rtnetlink::{AddressMessageBuilder, Handle, LinkUnspec};
 
+use crate::leftover;
+
 /// Settings that keep quiet about IPv4 VIPs.
 const QUIET: [(&str, &str); 2] =
     [("net/ipv4/conf/all/arp_ignore", "1"), ("net/ipv4/conf/all/arp_announce", "2")];
@@ -36,6 +38,8 @@ enum Change {
 #[derive(Debug)]
 pub struct Preparation {
     netlink: Handle,
+    /// To be made before the VIPs come: key and value.
+    settings: Vec<(String, &'static str)>,
     changes: Vec<Change>,
 }
 
@@ -48,22 +52,49 @@ impl Preparation {
         let (connection, netlink, _) =
             rtnetlink::new_connection().context("open a netlink socket")?;
         tokio::spawn(connection);
-        Ok(Preparation { netlink, changes: Vec::new() })
+        Ok(Preparation { netlink, settings: Vec::new(), changes: Vec::new() })
     }
 
-    /// Puts the VIPs on `lo`, silently. One that is there already stays there also at the end.
+    /// For VIPs at a multicast Ethernet address: what comes to it on `interface` is taken only when
+    /// a filter has given it to this host. Without a filter (its process was killed) the stack would
+    /// answer every ping and datagram, beside the others. To be called before the VIPs are added.
+    pub fn take_nothing_of_groups(&mut self, interface: &str) {
+        for family in ["ipv4", "ipv6"] {
+            let key = format!("net/{family}/conf/{interface}/drop_unicast_in_l2_multicast");
+            // Absent where IPv6 is off.
+            if setting(&key).exists() {
+                self.settings.push((key, "1"));
+            }
+        }
+    }
+
+    /// Puts the VIPs on `lo`, silently. One that is there already stays there also at the end,
+    /// unless a process that was killed has left it: then it goes at the end, and the settings
+    /// become what they were before that process.
     ///
     /// # Errors
     /// When `CAP_NET_ADMIN` is missing or `/proc/sys` cannot be written. What was done before the
     /// error can still be undone.
     pub async fn add_vips(&mut self, vips: &[IpAddr]) -> Result<()> {
+        let lo = index("lo")?;
+        let mut left = leftover::find(&self.netlink, lo).await?;
+        left.retain(|leftover| vips.contains(&leftover.vip));
         // Quiet first: between the two the neighbours would hear of the VIP.
+        let mut settings = std::mem::take(&mut self.settings);
         if vips.iter().any(IpAddr::is_ipv4) {
-            for (key, value) in QUIET {
-                self.set(key, value)?;
+            let quiet = QUIET.map(|(key, value)| (key.to_owned(), value));
+            settings.splice(..0, quiet);
+        }
+        let before = left.iter().find_map(|leftover| leftover.before.clone()).unwrap_or_default();
+        for (place, (key, value)) in settings.iter().enumerate() {
+            match before.get(place) {
+                Some(before) => self.inherit(key, value, before)?,
+                None => self.set(key, value)?,
             }
         }
-        let lo = index("lo")?;
+        let before: Vec<&str> =
+            settings.iter().map(|(key, value)| self.before(key).unwrap_or(value)).collect();
+        let label = leftover::label(&before);
         let up = LinkUnspec::new_with_index(lo).up().build();
         self.netlink.link().set(up).execute().await.context("set lo up")?;
         for vip in vips {
@@ -73,8 +104,15 @@ impl Preparation {
                 let flags = AddressAttribute::Flags(AddressFlags::Nodad);
                 request.message_mut().attributes.push(flags);
             }
+            leftover::mark(request.message_mut(), label.as_ref().filter(|_| vip.is_ipv4()));
             match request.execute().await {
                 Ok(()) => self.changes.push(Change::Address { vip: *vip }),
+                Err(rtnetlink::Error::NetlinkError(error))
+                    if error.raw_code() == -EXISTS && left.iter().any(|it| it.vip == *vip) =>
+                {
+                    tracing::info!(%vip, "was left on lo by a process that was killed");
+                    self.changes.push(Change::Address { vip: *vip });
+                }
                 Err(rtnetlink::Error::NetlinkError(error)) if error.raw_code() == -EXISTS => {
                     tracing::info!(%vip, "is on lo already, and will stay there");
                 }
@@ -118,6 +156,25 @@ impl Preparation {
                 tracing::warn!("cannot take back {change:?}: {error:#}");
             }
         }
+    }
+
+    /// A setting that a process that was killed has made; it was `before` then.
+    fn inherit(&mut self, key: &str, value: &str, before: &str) -> Result<()> {
+        let path = setting(key);
+        write(&path, value)?;
+        if before != value {
+            self.changes.push(Change::Setting { path, before: before.to_owned() });
+        }
+        Ok(())
+    }
+
+    /// What a setting was before, if it has been changed.
+    fn before(&self, key: &str) -> Option<&str> {
+        let wanted = setting(key);
+        self.changes.iter().find_map(|change| match change {
+            Change::Setting { path, before } if *path == wanted => Some(before.as_str()),
+            _ => None,
+        })
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<()> {

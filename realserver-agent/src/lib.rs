@@ -21,4 +21,5 @@ pub mod decapsulation;
 pub mod device;
 pub mod host;
 pub mod kind;
+mod leftover;
 pub mod tunnel;

@@ -33,6 +33,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use ::nlb::delivery::Delivery;
 use ::nlb::host::Nonce;
 use ::nlb::key::ClusterKey;
 use ::nlb::membership::{self, Command, Membership, Settings};
@@ -89,6 +90,9 @@ pub(crate) async fn run(path: PathBuf, config: Config, mut signals: Signals) -> 
     let how = attach(&mut filter, &identity)?;
     // Only now: without the filter the stack would answer what is others' business.
     let mut quiet = Preparation::new()?;
+    if config.nlb.delivery != Delivery::Unicast {
+        quiet.take_nothing_of_groups(&identity.interface);
+    }
     let prepared = quiet.add_vips(&vips).await;
 
     // From here on time counts: others would miss a host that joined before it was ready.
