@@ -6,24 +6,25 @@ use std::time::Duration;
 
 use integration::cluster::{VIP_V4, VIP_V6, crash};
 use integration::lab::Mac;
+use integration::udp::echo_many;
 
-use crate::bed::{Bed, FAMILIES, Site};
+use crate::bed::{Bed, ECHO, FAMILIES, Site};
 use crate::can_run;
 use crate::load::{failed, requests, tally};
+use crate::once::{pings, start_echo};
 use crate::witness::Witness;
 
 /// The VIPs' Ethernet addresses by the table of the original: 02-BF or 03-BF and the primary address,
 /// 01-00-5E-7F and its last two bytes.
-const MACS: [(&str, &str); 3] = [
-    ("unicast", "02:bf:0a:4e:00:0a"),
-    ("multicast", "03:bf:0a:4e:00:0a"),
-    ("igmp", "01:00:5e:7f:00:0a"),
+const DELIVERIES: [(&str, &str, &str); 3] = [
+    ("unicast", "02:bf:0a:4e:00:0a", "delivery = \"unicast\""),
+    ("multicast", "03:bf:0a:4e:00:0a", "delivery = \"multicast\""),
+    ("igmp", "01:00:5e:7f:00:0a", "delivery = \"igmp\""),
 ];
 
 fn serves_by(delivery: usize) {
-    let (word, mac) = MACS[delivery];
-    let nlb = ["delivery = \"unicast\"", "delivery = \"multicast\"", "delivery = \"igmp\""];
-    let bed = Bed::serving("delivery", Site { nlb: nlb[delivery], ..Site::new(3) }).unwrap();
+    let (word, mac, nlb) = DELIVERIES[delivery];
+    let bed = Bed::serving("delivery", Site { nlb, ..Site::new(3) }).unwrap();
     let mac: Mac = mac.parse().unwrap();
     let client = &bed.cluster.client;
     client.forget_neighbours("eth0").unwrap();
@@ -49,6 +50,30 @@ fn serves_by(delivery: usize) {
         let groups = bed.ip(1, &["maddress", "show", "dev", "eth0"]).unwrap();
         assert!(groups.contains("239.255.0.10"), "the group is not joined:\n{groups}");
     }
+    drop(bed);
+    a_killed_node_falls_silent(delivery);
+}
+
+/// The host goes on without a filter, and with the VIPs still on it.
+fn a_killed_node_falls_silent(delivery: usize) {
+    let (word, _, nlb) = DELIVERIES[delivery];
+    let bed = Bed::serving("silent", Site { nlb, ..Site::new(2) }).unwrap();
+    let _echo = start_echo(&bed).unwrap();
+    crash(bed.node(2).unwrap()).unwrap();
+    bed.wait_converged(&[1], &[1]).unwrap();
+    bed.settle();
+    let witness = Witness::start(&bed.cluster).unwrap();
+    for (family, (name, vip)) in FAMILIES.into_iter().enumerate() {
+        let made = requests(&bed.cluster.client, family, 50).unwrap();
+        assert!(failed(&made).is_empty(), "{word}, {name}: {:?}", tally(&made));
+        pings(&bed, family).unwrap();
+        let ask = || echo_many((vip, ECHO).into(), 20, 64, false, Duration::from_millis(500));
+        let echoed = bed.cluster.client.run(ask).unwrap().unwrap();
+        assert_eq!(echoed.lost, 0, "{word}, {name}: {echoed:?}");
+    }
+    let account = witness.finish().unwrap();
+    let speakers: Vec<usize> = account.speakers().into_keys().collect();
+    assert_eq!(speakers, [1], "{word}: {:?}", account.answered_twice());
 }
 
 #[test]
@@ -86,12 +111,17 @@ fn a_cluster_of_ipv6_alone_serves() {
 }
 
 /// What a node changes on its host.
-fn state(bed: &Bed, number: usize) -> (Vec<IpAddr>, [String; 2], String) {
+fn state(bed: &Bed, number: usize) -> (Vec<IpAddr>, [String; 4], String) {
     let host = &bed.cluster.hosts[number - 1];
     let addresses = bed.ip(number, &["-o", "address", "show", "dev", "lo"]).unwrap();
     let vips = [VIP_V4, VIP_V6];
     let there = vips.into_iter().filter(|vip| addresses.contains(&format!(" {vip}/"))).collect();
-    let keys = ["net.ipv4.conf.all.arp_ignore", "net.ipv4.conf.all.arp_announce"];
+    let keys = [
+        "net.ipv4.conf.all.arp_ignore",
+        "net.ipv4.conf.all.arp_announce",
+        "net.ipv4.conf.eth0.drop_unicast_in_l2_multicast",
+        "net.ipv6.conf.eth0.drop_unicast_in_l2_multicast",
+    ];
     let link = bed.ip(number, &["-o", "link", "show", "dev", "eth0"]).unwrap();
     let xdp = link.split_whitespace().find(|word| word.starts_with("prog/xdp") || *word == "xdp");
     (there, keys.map(|key| host.read_sysctl(key).unwrap()), xdp.unwrap_or("no filter").to_owned())
@@ -102,7 +132,8 @@ fn a_node_leaves_its_host_as_it_found_it_also_when_it_was_killed_before() {
     if !can_run() {
         return;
     }
-    let site = Site { families: &[0, 1], ..Site::new(2) };
+    // By multicast there are most settings to put back.
+    let site = Site { nlb: DELIVERIES[1].2, ..Site::new(2) };
     let mut bed = Bed::build("leftovers", site).unwrap();
     let before = state(&bed, 1);
     assert_eq!(before.0, Vec::<IpAddr>::new());

@@ -112,7 +112,7 @@ fn dig(bed: &Bed, vip: IpAddr) -> Result<BTreeMap<String, usize>> {
     Ok(answers)
 }
 
-fn start_echo(bed: &Bed) -> Result<Vec<Process>> {
+pub(crate) fn start_echo(bed: &Bed) -> Result<Vec<Process>> {
     let mut processes = Vec::new();
     for host in &bed.cluster.hosts {
         for &family in bed.site.families {
@@ -129,7 +129,7 @@ fn start_echo(bed: &Bed) -> Result<Vec<Process>> {
 }
 
 /// A ping from each of a few clients; ping itself says `DUP!` of a second reply.
-fn pings(bed: &Bed, family: usize) -> Result<()> {
+pub(crate) fn pings(bed: &Bed, family: usize) -> Result<()> {
     for number in 1..=8 {
         let output = bed
             .cluster

@@ -90,12 +90,12 @@ fn of_two_nodes_with_one_id_and_nobody_else_the_older_boot_goes_on() {
     }
 }
 
-/// Another cluster with our address but its own key: each must go on as if the other were not there.
+/// A node with another key, or one of another cluster with our address: the cluster goes on as if it
+/// were not there, and it serves nothing until it is alone on the segment.
 #[test]
-fn a_node_with_another_key_is_not_believed_and_is_named() {
+fn a_node_with_another_key_is_not_believed_serves_nothing_and_is_named() {
     let key = ClusterKey::new(b"some other cluster's key").unwrap();
     let mut world = cluster(1, 3, SECOND, 0.0);
-    world.once = false;
     let before = world.convergences();
     world.start(Settings { key, ..settings(3, SECOND, 99) }, plan(id(4)));
     world.run(30 * SECOND);
@@ -103,6 +103,11 @@ fn a_node_with_another_key_is_not_believed_and_is_named() {
     assert!(world.nodes[0].membership.refusals().get(Refusal::Seal) > 20);
     let told = world.nodes[0].events.iter().filter(|event| **event == Event::OtherKey).count();
     assert_eq!(told, 1, "told once a minute, not at every heartbeat");
+    assert!(world.nodes[3].membership.maps().all(|map| map.serving.is_empty()));
+    sound(&world, 1);
+    (0..3).for_each(|place| world.crash(place));
+    world.run(15 * SECOND);
+    assert_eq!(world.nodes[3].membership.state(), State::ConvergedDefault);
 }
 
 #[test]
