@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use forwarding::{Fragment, parse};
 use integration::cluster::Cluster;
+use integration::lab::Host;
 use netio::ethernet::{self, Wanted};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{setsockopt, sockopt};
@@ -58,7 +59,7 @@ impl Witness {
     /// Looks at everything that enters the bridge from now on.
     pub(crate) fn start(cluster: &Cluster) -> Result<Witness> {
         let names = std::iter::once(cluster.client.name())
-            .chain(cluster.hosts.iter().map(|host| host.name()))
+            .chain(cluster.hosts.iter().map(Host::name))
             .map(|name| format!("{name}-eth0"))
             .collect::<Vec<_>>();
         let open = |name: &String| -> Result<UdpSocket> {
