@@ -15,6 +15,7 @@
 
 pub mod buckets;
 pub mod capacity;
+pub mod control;
 pub mod delivery;
 pub mod filter;
 pub mod hash;
