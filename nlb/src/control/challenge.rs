@@ -134,7 +134,7 @@ impl Challenges {
 
     /// The answer to a command.
     pub fn answer(&self, command: &Message, code: Code, text: &str) -> Vec<u8> {
-        let text = text[..text.floor_char_boundary(super::MAX_TEXT)].as_bytes().to_vec();
+        let text = text.as_bytes()[..text.floor_char_boundary(super::MAX_TEXT)].to_vec();
         let host = Some(self.host);
         let answer = Message { kind: Kind::Answer, host, code, text, ..command.clone() };
         answer.encode(&self.key)

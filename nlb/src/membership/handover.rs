@@ -8,7 +8,6 @@
 
 use crate::buckets::BucketSet;
 use crate::heartbeat::{Operator, Phase};
-use crate::host::HostId;
 use crate::map::{Target, target};
 use crate::slot::Slot;
 
@@ -131,26 +130,24 @@ impl Membership {
 
     /// Marks served buckets in which other hosts hold flows. Whether a mark has changed.
     fn taint(&mut self) -> bool {
-        let tolerance = self.settings.tolerance;
-        let living = |host: &HostId| self.peer(*host).is_some_and(|p| p.fresh(self.now, tolerance));
-        let others: Vec<HostId> = HostId::all().filter(living).collect();
+        let fresh = self.fresh();
         let mut changed = false;
         for slot in self.slots_in_order() {
-            let pinned = others.iter().filter_map(|&host| self.peer(host)).fold(
-                BucketSet::EMPTY,
-                |all, peer| {
-                    if peer.last.digest != self.plan.digest {
-                        return all;
-                    }
-                    // Who is left out has not said yet what becomes of the flows it serves.
-                    let left_out = peer.last.phase == Phase::Converging
-                        && !self.view.hosts.contains(peer.last.host);
-                    let claim = left_out.then(|| peer.claim(slot).unwrap_or(BucketSet::ALL));
-                    all.union(&peer.pins(slot)).union(&claim.unwrap_or_default())
-                },
-            );
+            let mut tainted = BucketSet::EMPTY;
+            let others = fresh.iter().filter_map(|host| self.peer(host));
+            for peer in others.filter(|peer| peer.last.digest == self.plan.digest) {
+                if let Some(pins) = peer.pins(slot) {
+                    tainted = tainted.union(&pins);
+                }
+                // Who is left out has not said yet what becomes of the flows it serves.
+                let left_out = peer.last.phase == Phase::Converging
+                    && !self.view.hosts.contains(peer.last.host);
+                if left_out {
+                    tainted = tainted.union(&peer.claim(slot).unwrap_or(BucketSet::ALL));
+                }
+            }
             let state = &mut self.slots[slot.index()];
-            let tainted = pinned.intersection(&state.serving);
+            tainted = tainted.intersection(&state.serving);
             changed |= tainted != state.tainted;
             state.tainted = tainted;
         }

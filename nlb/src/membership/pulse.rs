@@ -49,6 +49,12 @@ impl Pulse {
         self.next = Some(self.next.map_or(earliest, |next| next.min(earliest)));
     }
 
+    /// The last one could not say all: one more after a repeat's time.
+    pub(super) fn go_on(&mut self, now: Duration) {
+        let then = now + self.repeat_after;
+        self.next = self.next.map(|next| next.min(then));
+    }
+
     /// From now on heartbeats are sent.
     pub(super) fn begin(&mut self, now: Duration) {
         self.farewell = false;

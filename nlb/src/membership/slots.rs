@@ -117,6 +117,9 @@ impl SlotState {
     /// Releases what was held long enough; whether there was any.
     pub(super) fn expire(&mut self, now: Duration) -> bool {
         let due = |hold: &&Hold| hold.until <= now;
+        if !self.holds.iter().any(|hold| due(&hold)) {
+            return false;
+        }
         let released = self
             .holds
             .iter()

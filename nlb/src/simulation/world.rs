@@ -71,7 +71,7 @@ impl World {
             network: Network::default(),
             violations: Vec::new(),
             once: true,
-            flow_rate: 200,
+            flow_rate: 100,
             flow_life: Duration::from_secs(20),
             frames: BinaryHeap::new(),
             frame_number: 0,

@@ -214,3 +214,42 @@ fn a_busy_bucket_with_affinity_moves_at_its_deadline() {
     assert_eq!(serving(&world, 2, 3), 1365);
     sound(&world, 1);
 }
+
+/// 32 groups with affinity and a flow in every bucket: what hosts have to say then does not fit a
+/// heartbeat by far. A join, a weight change and a crash must still come to rest, and nothing may
+/// be served twice on the way.
+#[test]
+fn as_many_busy_groups_as_there_may_be_are_handed_over_in_turns() {
+    let wide = |place: usize| {
+        let mut plan = nlb::simulation::plan(id(place as u8 + 1));
+        let affine = plan.slots[3];
+        plan.slots.truncate(2);
+        plan.slots.extend((0..32).map(|number| nlb::membership::SlotPlan {
+            group: nlb::slot::GroupId(500 + number),
+            ..affine
+        }));
+        plan
+    };
+    let mut world = World::new(1, wide(0).slots.iter().map(|slot| slot.group).collect());
+    for place in 0..3 {
+        world.start(nlb::simulation::settings(place, SECOND, place as u64 + 1), wide(place));
+    }
+    settles(&mut world, hosts(3), 10 * SECOND, 1);
+    world.flow_rate = 20_000;
+    world.flow_life = 3600 * SECOND;
+    world.run(4 * SECOND);
+    world.flow_rate = 10;
+    world.start(nlb::simulation::settings(3, SECOND, 4), wide(3));
+    world.mark();
+    world.run(20 * SECOND);
+    assert!(world.agreed(hosts(4)));
+    let gap = world.measures().gap;
+    assert!(gap < SECOND, "a bucket was without a server for {gap:?}");
+    world.run(25 * SECOND);
+    assert!(world.as_computed(), "held buckets have moved at their deadline");
+    sound(&world, 1);
+    world.crash(0);
+    world.run(SECOND);
+    settles(&mut world, hosts(4).minus(hosts(1)), 10 * SECOND, 1);
+    sound(&world, 1);
+}
