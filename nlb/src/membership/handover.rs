@@ -11,7 +11,7 @@ use crate::heartbeat::{Operator, Phase};
 use crate::map::{Target, target};
 use crate::slot::Slot;
 
-use super::settings::{Plan, Share};
+use super::settings::Share;
 use super::slots::SlotState;
 use super::view::members;
 use super::{Event, Membership};
@@ -157,21 +157,5 @@ impl Membership {
     pub(super) fn slots_in_order(&self) -> impl Iterator<Item = Slot> + use<> {
         let count = self.slots.len();
         Slot::all().take(count)
-    }
-
-    /// Puts a plan in force. Slots of groups that stay keep what they serve.
-    pub(super) fn install(&mut self, plan: Plan) {
-        let mut before = std::mem::take(&mut self.slots);
-        self.slots = plan
-            .slots
-            .iter()
-            .map(|slot| match before.iter().position(|state| state.group == slot.group) {
-                Some(place) => before.swap_remove(place),
-                None => SlotState::new(slot.group),
-            })
-            .collect();
-        self.plan = plan;
-        self.maps_version += 1;
-        self.told.forget();
     }
 }

@@ -44,6 +44,7 @@ mod misfit;
 mod peer;
 mod pulse;
 mod query;
+mod rollout;
 mod settings;
 mod slots;
 mod suspicion;
