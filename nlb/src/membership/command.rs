@@ -186,7 +186,7 @@ impl Membership {
             deadline: within.map(|within| self.now + within),
             flows_at_start: self.flow_count(),
         });
-        self.flows_wanted = true;
+        self.want_flows();
         self.journal.note(Event::DrainStarted);
     }
 

@@ -29,7 +29,7 @@ impl Membership {
             let hold = plan.hold && plan.operator == Operator::Enabled && self.drain.is_none();
             self.slots[index].commit(share, hold.then_some(until));
         }
-        self.flows_wanted = !self.slots.is_empty();
+        self.want_flows();
         self.maps_version += 1;
     }
 
@@ -55,16 +55,23 @@ impl Membership {
         self.slots[index].set_map(map, members);
     }
 
-    /// Whatever may change hands now.
+    /// Whatever may change hands now. While the cluster converges nobody acquires, so what is held
+    /// is not released then.
     pub(super) fn hand_over(&mut self) {
-        let mut released = false;
-        for slot in &mut self.slots {
-            released |= slot.expire(self.now);
+        let (mut released, mut expired) = (false, false);
+        for slot in self.slots.iter_mut().filter(|_| self.converged) {
+            released |= slot.release_idle();
+            if slot.expire(self.now) {
+                released = true;
+                expired = true;
+            }
         }
         let changed = if self.converged { self.acquire() } else { self.yield_overlaps() };
         let tainted = self.taint();
+        if expired {
+            self.want_flows();
+        }
         if released {
-            self.flows_wanted = true;
             self.pulse.prompt(self.now);
         }
         if released || changed || tainted {
@@ -119,7 +126,7 @@ impl Membership {
                 if !overlap.is_empty() && (its > mine || (its == mine && host < me)) {
                     self.slots[slot.index()].give_up(&overlap);
                     self.journal.note(Event::Overlap(host));
-                    self.flows_wanted = true;
+                    self.want_flows();
                     self.pulse.prompt(self.now);
                     changed = true;
                 }

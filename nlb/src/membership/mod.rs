@@ -106,6 +106,8 @@ pub struct Membership {
     epoch: u64,
     peers: Peers,
     contenders: Peers,
+    /// Hosts heard when it was looked last.
+    heard_before: HostSet,
     /// Since when others hear a host that this one does not.
     unheard_since: [Option<Duration>; MAX_HOSTS],
     misfits: HostSet,
@@ -165,6 +167,7 @@ impl Membership {
             epoch: 0,
             peers: Peers::default(),
             contenders: Peers::default(),
+            heard_before: HostSet::EMPTY,
             unheard_since: [None; MAX_HOSTS],
             misfits: HostSet::EMPTY,
             duplicates: HostSet::EMPTY,
@@ -244,13 +247,9 @@ impl Membership {
     pub fn flows(&mut self, slot: Slot, buckets: &BucketSet, count: u32, now: Duration) {
         self.advance(now);
         let Some(state) = self.slots.get_mut(slot.index()) else { return };
-        let released = state.count_flows(buckets, count);
+        state.count_flows(buckets, count);
         if slot.index() + 1 == self.slots.len() {
             self.flows_wanted = false;
-        }
-        if released {
-            self.maps_version += 1;
-            self.pulse.prompt(now);
         }
         self.evaluate();
     }
@@ -276,6 +275,12 @@ impl Membership {
         }
         let heartbeat = self.announce();
         Some(heartbeat.encode(self.settings.key.seal()))
+    }
+
+    /// Buckets move: what is known of their flows is too old.
+    fn want_flows(&mut self) {
+        self.flows_wanted = !self.slots.is_empty();
+        self.journal.note(Event::FlowsWanted);
     }
 
     /// What the filter is to do, slot by slot in order.

@@ -202,6 +202,25 @@ fn buckets_with_affinity_move_when_their_flows_end_others_at_once() {
     sound(&world, 1);
 }
 
+/// While the cluster converges nobody acquires: a bucket released then would be without a host.
+#[test]
+fn a_held_bucket_whose_flows_end_during_a_convergence_is_not_released_into_it() {
+    let mut world = cluster(1, 2, SECOND, 0.0);
+    world.flow_life = 8 * SECOND;
+    world.run(20 * SECOND);
+    world.start(nlb::simulation::settings(2, SECOND, 3), nlb::simulation::plan(id(3)));
+    world.run_while(10 * SECOND, |world| world.agreed(hosts(3)));
+    world.mark();
+    let late = serving(&world, 2, 3);
+    world.flow_rate = 0;
+    world.start(nlb::simulation::settings(3, SECOND, 4), nlb::simulation::plan(id(4)));
+    world.run(20 * SECOND);
+    assert!(world.agreed(hosts(4)) && late < 1365);
+    let gap = world.measures().gap;
+    assert!(gap < SECOND, "a bucket was without a server for {gap:?}");
+    sound(&world, 1);
+}
+
 #[test]
 fn a_busy_bucket_with_affinity_moves_at_its_deadline() {
     let mut world = cluster(1, 2, SECOND, 0.0);
