@@ -102,7 +102,7 @@ impl Remote {
             readers.spawn(async move { read(&socket, &own, &judge, &obey).await });
         }
         while readers.join_next().await.is_some() {}
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
