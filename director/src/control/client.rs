@@ -22,6 +22,7 @@ use super::api::{
     Status, Timeouts,
 };
 use super::filter::ConnectionFilter;
+use super::nlb::{NlbReply, NlbRequest};
 use super::operations::Command;
 use super::{ClientError, VERSION_HEADER};
 
@@ -157,6 +158,17 @@ impl Client {
         let batch = Batch { on_refusal, commands: commands.to_vec() };
         let body = serde_json::to_vec(&batch).map_err(|error| self.odd(None, error.to_string()))?;
         let answer = self.exchange(Method::POST, "/v1/batch", Bytes::from(body))?;
+        self.parse(&answer)
+    }
+
+    /// Asks nodes of mode nlb, or commands them.
+    ///
+    /// # Errors
+    /// See [`ClientError`]; what a host itself answers is not one.
+    pub fn nlb(&mut self, request: &NlbRequest) -> Result<NlbReply, ClientError> {
+        let body =
+            serde_json::to_vec(request).map_err(|error| self.odd(None, error.to_string()))?;
+        let answer = self.exchange(Method::POST, "/v1/nlb", Bytes::from(body))?;
         self.parse(&answer)
     }
 

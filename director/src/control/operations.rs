@@ -5,6 +5,7 @@ use super::api::{
     BatchOutcome, CommandRefusal, ConnectionView, OnRefusal, Refusal, RefusalKind, ServerSpec,
     ServiceKey, ServiceSpec, ServiceView, Status, Timeouts,
 };
+use super::nlb::{NlbReply, NlbRequest};
 use crate::fwmark::Rule;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -128,6 +129,20 @@ pub trait Operations: Send + Sync {
     /// small, and may be empty. Packets that open connections may have to wait while it is copied,
     /// and not between two of them.
     fn connections(&self, part: usize) -> Option<Vec<ConnectionView>>;
+
+    /// What is asked of a node of mode nlb. May take some seconds: other hosts may have to be asked.
+    ///
+    /// # Errors
+    /// By default, of who is no such node.
+    fn nlb(&self, request: NlbRequest) -> Result<NlbReply, Refusal> {
+        drop(request);
+        Err(Refusal {
+            error: RefusalKind::Unsupported,
+            message:
+                "this director is a dispatcher: only a node of mode \"nlb\" takes this command"
+                    .to_owned(),
+        })
+    }
 
     /// What the director is and does.
     fn status(&self) -> Status;

@@ -16,6 +16,7 @@ use super::api::{Applied, Batch, BatchOutcome, OnRefusal, Refusal, RefusalKind};
 use super::filter::ConnectionFilter;
 use super::listing::ServiceStream;
 use super::metrics;
+use super::nlb::NlbRequest;
 use super::operations::{Command, Operations};
 use super::replies::{self, Reply, ReplyBody};
 use super::server::Limits;
@@ -31,6 +32,7 @@ pub(super) const PATHS: &[(&str, &str, &str)] = &[
     ("GET", "/v1/settings", "the settings, by the kernel's names"),
     ("GET", "/v1/marks", "the rules that set firewall marks"),
     ("GET", "/v1/connections", "the connection table or a part of it, one JSON object per line"),
+    ("POST", "/v1/nlb", "a question or command to nodes of mode nlb; GET is the question query"),
     ("GET", "/metrics", "counters for Prometheus"),
 ];
 
@@ -53,7 +55,8 @@ pub(super) async fn answer(
     else {
         return Ok(unknown_path(&path));
     };
-    if request.method().as_str() != method {
+    let query_of_a_node = known == "/v1/nlb" && request.method() == Method::GET;
+    if request.method().as_str() != method && !query_of_a_node {
         return Ok(replies::wrong_method(known, method));
     }
     debug_assert!(matches!(*request.method(), Method::GET | Method::POST));
@@ -94,6 +97,11 @@ pub(super) async fn answer(
             replies::reply(StatusCode::OK, "application/x-ndjson", body)
         }
         "/v1/commands" => changes(request.into_body(), shared, carry_out).await,
+        "/v1/nlb" if query_of_a_node => {
+            let work = tokio::task::spawn_blocking(move || nlb(&shared, NlbRequest::default()));
+            work.await.unwrap_or_else(failed)
+        }
+        "/v1/nlb" => changes(request.into_body(), shared, ask_nodes).await,
         "/v1/batch" => changes(request.into_body(), shared, carry_out_batch).await,
         _ => {
             let text = ask(&shared, |operations| {
@@ -173,6 +181,22 @@ fn carry_out_batch(shared: &Shared, body: &[u8]) -> Reply {
             replies::json(StatusCode::OK, &shared.batch(commands, on_refusal))
         }
         Err(error) => bad_json("a batch of commands", &error),
+    }
+}
+
+/// One at a time is not needed here: a node puts commands in order itself, and one that waits for
+/// other hosts must not keep others waiting.
+fn ask_nodes(shared: &Shared, body: &[u8]) -> Reply {
+    match serde_json::from_slice::<NlbRequest>(body) {
+        Ok(request) => nlb(shared, request),
+        Err(error) => bad_json("a command to nodes", &error),
+    }
+}
+
+fn nlb(shared: &Shared, request: NlbRequest) -> Reply {
+    match shared.operations.nlb(request) {
+        Ok(reply) => replies::json(StatusCode::OK, &reply),
+        Err(refusal) => replies::json(replies::status_of(refusal.error), &refusal),
     }
 }
 

@@ -70,6 +70,19 @@ impl Filter {
         Ok(pins)
     }
 
+    /// The flows that this host has given up, in no order.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn retired(&self) -> Result<Vec<Tuple>, MapError> {
+        let mut retired = Vec::new();
+        each(&self.memory.retired, |key, _, _| {
+            retired.extend(key.first_chunk::<FLOW_KEY>().map(tuple));
+            Ok(())
+        })?;
+        Ok(retired)
+    }
+
     /// Forgets what has been idle for too long, and says how many pins were among it. `now` is the
     /// time of `CLOCK_MONOTONIC`.
     ///

@@ -7,8 +7,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use ::nlb::filter::{Echo, HostState, Policy, SlotState};
+use ::nlb::heartbeat::Digest;
 use ::nlb::key::ClusterKey;
-use ::nlb::membership::{Membership, Service, State};
+use ::nlb::membership::{Membership, Plan, Service, State};
 use ::nlb::rules::Rules;
 use ::nlb::slot::{SLOTS, Slot};
 use ::nlb::tuple::Tuple;
@@ -29,6 +30,8 @@ pub(super) struct Host {
     /// What the filter was told last.
     published: Option<(u64, Service)>,
     idle: Idle,
+    /// Rules that come in force with the plan of this digest.
+    next: Option<(Digest, Rules)>,
 }
 
 impl Host {
@@ -45,7 +48,7 @@ impl Host {
             Duration::ZERO => Idle::default(),
             udp => Idle { udp, ..Idle::default() },
         };
-        Host { membership, filter, policy, key, published: None, idle }
+        Host { membership, filter, policy, key, published: None, idle, next: None }
     }
 
     /// Whether this host answers for the virtual addresses.
@@ -53,9 +56,43 @@ impl Host {
         self.membership.service() == Service::Active
     }
 
+    /// The port rules in force.
+    pub(super) fn rules(&self) -> &Rules {
+        &self.policy.rules
+    }
+
     /// What the filter decides by.
     pub(super) fn policy(&self) -> &Policy {
         &self.policy
+    }
+
+    /// The cluster's keys.
+    pub(super) fn key(&self) -> &ClusterKey {
+        &self.key
+    }
+
+    /// A new configuration: weights are in force with the next convergence, other rules when every
+    /// member has them. Its slots are enabled or not as those of the same groups are now.
+    pub(super) fn reload(&mut self, mut plan: Plan, rules: Rules, now: Duration) {
+        // A group without affinity has a slot for each protocol, under one number.
+        let mut before = self.membership.slot_plans().to_vec();
+        for slot in &mut plan.slots {
+            if let Some(place) = before.iter().position(|it| it.group == slot.group) {
+                slot.operator = before.remove(place).operator;
+            }
+        }
+        self.next = Some((plan.digest, rules));
+        self.membership.reload(plan, now);
+        self.switch();
+    }
+
+    /// Rules and slots switch together: a slot means nothing without its rules.
+    fn switch(&mut self) {
+        let digest = self.membership.digest();
+        if let Some((_, rules)) = self.next.take_if(|(wanted, _)| *wanted == digest) {
+            self.policy.rules = rules;
+            self.published = None;
+        }
     }
 
     /// Addresses of this host alone, and of the others, as they are now.
@@ -117,6 +154,7 @@ impl Host {
     /// # Errors
     /// When the kernel refuses; the next call tries again.
     pub(super) fn follow(&mut self) -> Result<()> {
+        self.switch();
         let now = (self.membership.maps_version(), self.membership.service());
         if self.published == Some(now) {
             return Ok(());

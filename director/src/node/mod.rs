@@ -12,12 +12,18 @@
 //! where [`nlb::membership`] is.
 //!
 //! `identity` who this host is, `plan` what the file comes to, `segment` the sockets, `sockets` and
-//! `flows` what connections it holds, `host` the mind.
+//! `flows` what connections it holds, `host` the mind; `operations` what operators ask of it,
+//! `answers` what it says to that, `remote` the same from afar, `reload` the file once more.
 
+mod about;
+mod answers;
 mod flows;
 mod host;
 mod identity;
+mod operations;
 mod plan;
+mod reload;
+mod remote;
 mod segment;
 mod sockets;
 
@@ -36,17 +42,23 @@ use netio::bpf::XdpMode;
 use netio::interface;
 use nix::time::{ClockId, clock_gettime};
 use realserver_agent::host::Preparation;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use tracing::{info, warn};
 
 use crate::config::Config;
 use crate::config::nlb::{InitialState, Isolated, Key, Nlb};
+use crate::control;
 use crate::filter::{Capacity, Filter, Place};
 use crate::network::{Follower, Network};
 use crate::process::{Signals, interfaces};
+use about::About;
 use host::Host;
 use identity::Identity;
+use operations::Control;
+use reload::Reload;
+use remote::Remote;
 use segment::Segment;
 use sockets::Held;
 
@@ -61,6 +73,7 @@ const ANNOUNCEMENTS: u32 = 5;
 /// # Errors
 /// What kept it from starting, or made it end.
 pub(crate) async fn run(path: PathBuf, config: Config, mut signals: Signals) -> Result<()> {
+    let (listener, socket) = control::socket::bind(&config.control)?;
     let (follower, network) =
         Follower::start().await.context("cannot follow the kernel's network tables")?;
     let identity = Identity::find(&network.load(), &config.nlb.hosts)?;
@@ -90,8 +103,15 @@ pub(crate) async fn run(path: PathBuf, config: Config, mut signals: Signals) -> 
         identity.interface,
         segment::show(segment.cluster())
     );
+    let wake = Arc::new(Notify::new());
+    let remote_control = config.nlb.remote_control;
+    let about = About::new(path.clone(), &config, &identity, name());
+    let again = Reload::new(&path, identity.host, config);
+    let control = Arc::new(Control::new(host.clone(), wake.clone(), about, again));
     let mut node = Node {
-        host: host.clone(),
+        host,
+        wake,
+        control: control.clone(),
         segment,
         identity,
         network,
@@ -99,18 +119,44 @@ pub(crate) async fn run(path: PathBuf, config: Config, mut signals: Signals) -> 
         announcements: ANNOUNCEMENTS,
     };
     let outcome = match prepared {
-        Ok(()) => node.serve(&follower, &mut signals).await,
+        Ok(()) => {
+            let from_afar = remote_control.then(|| control.clone());
+            let server = tokio::spawn(control::server::serve(listener, control));
+            let remote = tokio::spawn(from_afar_to(from_afar, primary));
+            let outcome = node.serve(&follower, &mut signals).await;
+            server.abort();
+            remote.abort();
+            outcome
+        }
         Err(error) => Err(error),
     };
     node.leave();
     quiet.undo().await;
+    drop(socket);
     info!("ended");
     outcome
+}
+
+/// Serves remote control, if it is wanted. That the port is taken is told and ends nothing.
+async fn from_afar_to(control: Option<Arc<Control>>, primary: IpAddr) {
+    let Some(control) = control else { return };
+    let (host, addresses) = (control.about.host, control.about.addresses.clone());
+    let bound = Remote::bind(host, control.key(), primary, &addresses, Remote::PORT).await;
+    match bound {
+        Ok(remote) => remote.serve(control).await,
+        Err(error) => {
+            warn!("{error:#}");
+            control.about.warn("remote", format!("no remote control: {error:#}"));
+        }
+    }
 }
 
 /// The loop's own things.
 struct Node {
     host: Arc<Mutex<Host>>,
+    /// Somebody has changed something behind the loop's back.
+    wake: Arc<Notify>,
+    control: Arc<Control>,
     segment: Segment,
     identity: Identity,
     network: Arc<ArcSwap<Network>>,
@@ -132,7 +178,8 @@ impl Node {
             tokio::select! {
                 _ = signals.terminate.recv() => { info!("SIGTERM: ending"); return Ok(()); }
                 _ = signals.interrupt.recv() => { info!("SIGINT: ending"); return Ok(()); }
-                _ = signals.hangup.recv() => warn!("SIGHUP: not taken in mode nlb yet: restart instead"),
+                _ = signals.hangup.recv() => drop(self.control.reload("SIGHUP")),
+                () = self.wake.notified() => {}
                 turn = self.segment.turn(answering, &mut heard) => {
                     turn.with_context(|| format!("interface {}", self.identity.interface))?;
                 }

@@ -7,7 +7,6 @@ use crate::host::HostId;
 use crate::key::SealKey;
 
 use super::message::{Code, Kind, Message, decode};
-use super::words::Order;
 use crate::membership::Answer;
 
 /// Most challenges open at once; the oldest is forgotten for a new one.
@@ -28,18 +27,39 @@ pub enum Refused {
     Replay,
 }
 
+impl Refused {
+    /// All of them, in order.
+    pub const ALL: [Refused; 4] =
+        [Refused::Seal, Refused::NotForUs, Refused::NoChallenge, Refused::Replay];
+
+    /// A word for counters.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Refused::Seal => "seal",
+            Refused::NotForUs => "not-for-us",
+            Refused::NoChallenge => "no-challenge",
+            Refused::Replay => "replay",
+        }
+    }
+
+    /// One line for an operator.
+    pub const fn explanation(self) -> &'static str {
+        match self {
+            Refused::Seal => "no remote command, or of somebody who has not the cluster's key",
+            Refused::NotForUs => "a remote command for another host of the cluster",
+            Refused::NoChallenge => "a remote command that no open challenge of this host covers",
+            Refused::Replay => "a remote command that has been heard before",
+        }
+    }
+}
+
 /// What to do about a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Send this back.
     Reply(Vec<u8>),
-    /// Carry this out, then send what [`Challenges::answer`] makes of the outcome.
-    Obey {
-        /// What was asked.
-        order: Order,
-        /// The command, for the answer.
-        command: Message,
-    },
+    /// Carry out this command, then send what [`Challenges::answer`] makes of the outcome.
+    Obey(Message),
 }
 
 #[derive(Debug)]
@@ -123,18 +143,12 @@ impl Challenges {
             return Err(Refused::Replay);
         }
         open.sequence = command.sequence;
-        match Order::parse(&String::from_utf8_lossy(&command.text)) {
-            Ok(order) => Ok(Request::Obey { order, command }),
-            Err(wrong) => {
-                let reply = self.answer(&command, Code::NotUnderstood, &wrong.to_string());
-                Ok(Request::Reply(reply))
-            }
-        }
+        Ok(Request::Obey(command))
     }
 
-    /// The answer to a command.
-    pub fn answer(&self, command: &Message, code: Code, text: &str) -> Vec<u8> {
-        let text = text.as_bytes()[..text.floor_char_boundary(super::MAX_TEXT)].to_vec();
+    /// The answer to a command, or a part of it; of a text longer than
+    /// [`MAX_TEXT`](super::MAX_TEXT) bytes the rest is cut off.
+    pub fn answer(&self, command: &Message, code: Code, text: Vec<u8>) -> Vec<u8> {
         let host = Some(self.host);
         let answer = Message { kind: Kind::Answer, host, code, text, ..command.clone() };
         answer.encode(&self.key)

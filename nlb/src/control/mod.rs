@@ -1,7 +1,7 @@
 //! Remote control: commands to a node over UDP port [`PORT`] of the cluster's primary address.
 //!
 //! Knows bytes, their seal and which challenges are open; time is an argument. Must not know
-//! sockets, nor what a command does.
+//! sockets, nor what a command says or does: that is text of the two who speak.
 //!
 //! A command counts once, on the node it was made for, and only from somebody who has the cluster's
 //! key:
@@ -26,7 +26,7 @@
 //! | 8 | 16 | nonce: in hello the controller's own (it comes back in the challenge); else the challenge's |
 //! | 24 | 4 | sequence: rises with each command under one challenge; hello and challenge 0 |
 //! | 28 | 2 | length of the text |
-//! | 30 | .. | hello: empty; challenge: the controller's nonce; command: words; answer: text for people |
+//! | 30 | .. | hello: empty; challenge: the controller's nonce; command: what to do; answer: a part of the answer (`parts`) |
 //! | end | 16 | HMAC-SHA256 under the control key of all before, its first 16 bytes |
 //!
 //! All four are sealed: a stranger cannot even make a node answer. A recorded hello gets a new
@@ -34,11 +34,11 @@
 
 mod challenge;
 mod message;
-mod words;
+mod parts;
 
 pub use challenge::{Challenges, Refused, Request};
 pub use message::{Code, Kind, Message, decode};
-pub use words::{Order, PortTarget, Tuple, Wrong};
+pub use parts::{MAX_PARTS, Parts, split};
 
 /// The UDP port of remote control.
 pub const PORT: u16 = 2504;

@@ -35,14 +35,9 @@ impl Membership {
 
     fn compute_map(&mut self, index: usize) {
         let plan = self.plan.slots[index];
-        let me = self.settings.host;
-        let offers = self.view.hosts.iter().filter_map(|host| {
-            if host == me {
-                return Some((host, self.drain.is_some(), plan.terms()));
-            }
-            let last = self.last(host)?;
-            last.slots.get(index).map(|&(terms, _)| (host, last.draining, terms))
-        });
+        let Some(slot) = Slot::new(index as u8) else { return };
+        let offers = self.offers(slot).into_iter();
+        let offers = offers.map(|offer| (offer.host, offer.draining, offer.terms));
         let members = members(plan.share, offers);
         if self.slots[index].is_map_of(&members) {
             return;

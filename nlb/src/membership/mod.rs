@@ -41,6 +41,7 @@ mod converge;
 mod event;
 mod handover;
 mod misfit;
+mod offers;
 mod peer;
 mod pulse;
 mod query;
@@ -52,6 +53,7 @@ mod view;
 
 pub use command::{Answer, Command, SlotCommand};
 pub use event::{Cause, Convergence, Event, Misfit, REMEMBERED};
+pub use offers::Offer;
 pub use query::{Draining, Member, Service, State, Status};
 pub use settings::{Initial, Isolated, Mark, Plan, Settings, Share, SlotPlan};
 

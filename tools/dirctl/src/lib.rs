@@ -4,7 +4,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod clean;
 pub mod columns;
+pub mod nlb;
 pub mod paint;
 pub mod settings;
 pub mod status;

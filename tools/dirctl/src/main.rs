@@ -5,15 +5,21 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use dirctl::nlb::old_words::{self, Said};
+use dirctl::nlb::verdict;
+use dirctl::nlb::way::{NoAnswer, Way};
+use dirctl::nlb::{self, Nlb};
 use dirctl::paint::Paint;
 use dirctl::settings::{self, Assignment};
 use dirctl::status;
 use director::control::api::RefusalKind;
 use director::control::client::Client;
+use director::control::nlb::{NlbReply, NlbRequest};
 use director::control::operations::Command;
 use director::control::{ClientError, DEFAULT_SOCKET};
 
-/// Asks the director how it is. Services and servers are managed with ipvsadm.
+/// Asks the director how it is, and commands the nodes of a cluster without one. Services and servers
+/// are managed with ipvsadm.
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXIT_CODES)]
 struct Arguments {
@@ -44,7 +50,30 @@ enum Subcommands {
         #[arg(value_name = "NAME=VALUE")]
         assignments: Vec<Assignment>,
     },
+    /// Ask and command the nodes of a cluster in mode nlb
+    ///
+    /// Without --host the node that runs here; --host all asks the others through it. With --cluster and
+    /// --key-file over the network, from a machine that runs no node.
+    #[command(after_help = NLB_HELP)]
+    Nlb(Nlb),
 }
+
+const NLB_HELP: &str = "\
+Examples:
+  dirctl nlb query                          # the cluster, as this host sees it
+  dirctl nlb drainstop --deadline 10m       # take this host out, gently
+  dirctl nlb start                          # and in again
+  dirctl nlb filter tcp 203.0.113.7:40000 192.0.2.10:80 --host all
+  dirctl nlb map --dry-run --without 3      # what if host 3 went?
+  dirctl nlb query --cluster 192.0.2.10 --key-file cluster.key
+
+Exit codes:
+  0   done; a host takes the packet that was asked about; nothing to warn of
+  1   a host refused, or warns (query); none of the hosts asked takes the packet
+  2   the node is not running
+  3   a host cannot be asked, or did not answer
+  4   the hosts disagree about a packet
+  64  wrong usage of this command, or a request that the node refuses";
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -60,6 +89,13 @@ const CANNOT_ASK: u8 = 3;
 const USAGE: u8 = 64;
 
 fn main() -> ExitCode {
+    let mut words = std::env::args_os();
+    let own = words.next().unwrap_or_default();
+    let own = Path::new(&own).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if own == "nlb" || own == "wlbs" {
+        let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+        return speak_old(own, &words);
+    }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -69,7 +105,11 @@ fn main() -> ExitCode {
         }
     };
     let socket = socket(arguments.socket);
+    if let Subcommands::Nlb(words) = &arguments.command {
+        return ExitCode::from(ask_nodes(&socket, words));
+    }
     let outcome = match arguments.command {
+        Subcommands::Nlb(_) => Ok(0),
         Subcommands::Status { json } => show_status(&socket, json),
         Subcommands::Settings { assignments } => settle(&socket, assignments),
     };
@@ -131,4 +171,98 @@ fn show_status(socket: &Path, json: bool) -> Result<u8, ClientError> {
     };
     print(&text);
     Ok(if status.warnings.is_empty() { 0 } else { WARNINGS })
+}
+
+/// `dirctl nlb ...`
+fn ask_nodes(socket: &Path, words: &Nlb) -> u8 {
+    let command = match words.command.command() {
+        Ok(command) => command,
+        Err(problem) => {
+            let _ = writeln!(io::stderr(), "dirctl: {problem}");
+            return USAGE;
+        }
+    };
+    let way = match (words.cluster, &words.key_file) {
+        (Some(to), Some(key)) => Way::over_network(to, key),
+        _ => Ok(Way::Socket(socket.to_owned())),
+    };
+    let request = NlbRequest { command, hosts: words.host.clone() };
+    let outcome = nlb::local(&request).map_or_else(
+        || {
+            let way = way?;
+            let reply = way.ask(&request)?;
+            if nlb::waits(words, &reply) {
+                nlb::progress::watch(&way, words.host.as_deref(), &mut io::stdout())
+            } else {
+                Ok(reply)
+            }
+        },
+        Ok,
+    );
+    match outcome {
+        Ok(reply) => {
+            print(&nlb::show(words, &reply, paint()));
+            verdict::code(&reply)
+        }
+        Err(error) => complain("dirctl", &error),
+    }
+}
+
+/// `nlb ...` and `wlbs ...`
+fn speak_old(own: &str, words: &[String]) -> ExitCode {
+    let said = match old_words::parse(words) {
+        Ok(said) => said,
+        Err(problem) => {
+            let _ = writeln!(io::stderr(), "{own}: {problem}");
+            return ExitCode::from(USAGE);
+        }
+    };
+    let Some(said) = said else {
+        print(&old_words::help(own));
+        return ExitCode::from(0);
+    };
+    for note in &said.notes {
+        let _ = writeln!(io::stderr(), "{own}: {note}");
+    }
+    ExitCode::from(match ask_in_old_words(&said) {
+        Ok(reply) => {
+            print(&old_words::text(&said, &reply));
+            verdict::code(&reply)
+        }
+        Err(error) => complain(own, &error),
+    })
+}
+
+fn ask_in_old_words(said: &Said) -> Result<NlbReply, NoAnswer> {
+    if let Some(reply) = nlb::local(&said.request) {
+        return Ok(reply);
+    }
+    let way = match (said.cluster, &said.key_file) {
+        (Some(to), Some(key)) => Way::over_network(to, key)?,
+        _ => Way::Socket(socket(None)),
+    };
+    if let (Some(cluster), Way::Socket(_)) = (said.cluster, &way) {
+        way.is_of(cluster)?;
+    }
+    way.ask(&said.request)
+}
+
+/// Says why there is no answer, and gives the exit code for it.
+fn complain(own: &str, error: &NoAnswer) -> u8 {
+    let remedy = match error {
+        NoAnswer::Client(error) => error.remedy(),
+        NoAnswer::Network(..) | NoAnswer::Key(..) | NoAnswer::OtherCluster { .. } => None,
+    };
+    let remedy = remedy.map(|remedy| format!("{remedy}\n")).unwrap_or_default();
+    let _ = write!(io::stderr(), "{own}: {error}\n{remedy}");
+    match error {
+        NoAnswer::Client(ClientError::NotRunning { .. }) => NOT_RUNNING,
+        NoAnswer::Client(ClientError::Refused { refusal, .. })
+            if matches!(refusal.error, RefusalKind::Invalid | RefusalKind::BadRequest) =>
+        {
+            USAGE
+        }
+        NoAnswer::Key(..) | NoAnswer::OtherCluster { .. } => USAGE,
+        _ => CANNOT_ASK,
+    }
 }

@@ -2,11 +2,13 @@
 
 use director::control::api::{PortView, Status};
 
+use crate::clean::{clean, count, duration};
 use crate::columns::{Side, columns};
 use crate::paint::Paint;
 
 /// The status as a person reads it.
 pub fn text(status: &Status, paint: Paint) -> String {
+    let node = status.mode == "nlb";
     let mut lines = vec![
         paint.heading(&format!(
             "director {}, {} mode, process {}, up {}",
@@ -19,16 +21,28 @@ pub fn text(status: &Status, paint: Paint) -> String {
             Some(path) => format!("  configuration  {}", clean(path)),
             None => "  configuration  none".to_owned(),
         },
-        format!(
-            "  table          {}, {} ({} buckets)",
-            count(status.services.into(), "service"),
-            count(status.connections, "connection"),
-            status.table_size
-        ),
+        if node {
+            let (rules, flows) = (status.services.into(), status.connections);
+            format!(
+                "  holds          {}, {}",
+                count(rules, "port rule"),
+                count(flows, "connection")
+            )
+        } else {
+            format!(
+                "  table          {}, {} ({} buckets)",
+                count(status.services.into(), "service"),
+                count(status.connections, "connection"),
+                status.table_size
+            )
+        },
     ];
-    lines.push(String::new());
-    lines.push(paint.heading("Ports"));
-    lines.extend(ports(&status.ports, paint));
+    // A node's packets pass a filter on their way to the kernel: it has no ports.
+    if !node {
+        lines.push(String::new());
+        lines.push(paint.heading("Ports"));
+        lines.extend(ports(&status.ports, paint));
+    }
     lines.push(String::new());
     lines.push(paint.heading("Packets since start, by what became of them"));
     lines.extend(verdicts(status));
@@ -88,29 +102,6 @@ fn verdicts(status: &Status) -> Vec<String> {
         })
         .collect();
     columns([Side::Right, Side::Left, Side::Left], &rows)
-}
-
-fn count(number: u64, word: &str) -> String {
-    format!("{number} {word}{}", if number == 1 { "" } else { "s" })
-}
-
-/// The two largest units: `4 d 3 h`, `3 h 0 min`, `59 s`.
-fn duration(seconds: f64) -> String {
-    // A negative or odd number becomes 0.
-    let seconds = seconds as u64;
-    let (days, hours) = (seconds / 86400, seconds / 3600 % 24);
-    let (minutes, rest) = (seconds / 60 % 60, seconds % 60);
-    match (days, hours, minutes) {
-        (0, 0, 0) => format!("{rest} s"),
-        (0, 0, _) => format!("{minutes} min {rest} s"),
-        (0, _, _) => format!("{hours} h {minutes} min"),
-        _ => format!("{days} d {hours} h"),
-    }
-}
-
-/// Names and messages may quote what somebody else has written; none of it shall steer a terminal.
-fn clean(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
 #[cfg(test)]
@@ -188,15 +179,17 @@ Warnings
     }
 
     #[test]
+    fn a_node_has_port_rules_and_no_ports() {
+        let node = Status { mode: "nlb".to_owned(), ports: vec![], ..status() };
+        let text = text(&node, Paint::default());
+        assert!(text.contains("  holds          1 port rule, 3456 connections\n"), "{text}");
+        assert!(!text.contains("Ports") && !text.contains("buckets"), "{text}");
+    }
+
+    #[test]
     fn colour_marks_lossy_ports_only() {
         let text = text(&status(), Paint::new(true, None, None));
         assert!(text.contains("\u{1b}[31m  eth0           1 "), "{text}");
         assert!(!text.contains("\u{1b}[31m  eth0           0 "), "{text}");
-    }
-
-    #[test]
-    fn durations_show_their_two_largest_units() {
-        let texts = [0.9, 59.0, 60.0, 3600.0, 356_400.0, -1.0].map(duration);
-        assert_eq!(texts, ["0 s", "59 s", "1 min 0 s", "1 h 0 min", "4 d 3 h", "0 s"]);
     }
 }

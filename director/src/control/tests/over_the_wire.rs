@@ -36,6 +36,20 @@ fn commands_given_as_json_reach_the_table_in_order() {
 }
 
 #[test]
+fn who_is_no_node_refuses_what_only_a_node_can_do() {
+    let server = served();
+    for (method, body) in [("GET", ""), ("POST", r#"{"op":"drainstop","deadline":60}"#)] {
+        let answer = server.request(method, "/v1/nlb", body);
+        assert!(answer.starts_with("HTTP/1.1 501 "), "{answer}");
+        assert!(answer.contains("this director is a dispatcher"), "{answer}");
+    }
+    let answer = server.request("POST", "/v1/nlb", r#"{"op":"explode"}"#);
+    assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("explode"), "{answer}");
+    let answer = server.request("PUT", "/v1/nlb", "");
+    assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
+}
+
+#[test]
 fn refused_command_stops_the_rest_and_names_its_place() {
     let server = served();
     let again = format!("{},{}", ADD.strip_suffix(']').unwrap(), &ADD[1..]);
