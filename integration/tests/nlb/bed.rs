@@ -189,7 +189,11 @@ impl Bed {
     pub(crate) fn wait_noticed(&self, number: usize, before: usize) -> Result<()> {
         let deadline = Instant::now() + Duration::from_secs(20);
         while self.convergences(number)? <= before {
-            ensure!(Instant::now() < deadline, "host {number} notices nothing:\n{}", self.log(number)?);
+            ensure!(
+                Instant::now() < deadline,
+                "host {number} notices nothing:\n{}",
+                self.log(number)?
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
         Ok(())

@@ -49,8 +49,16 @@ fn a_node_dies(site: Site, promise: &Promise) {
     let broken: Vec<_> =
         ended.iter().filter(|it| it.server != dead && it.broken.is_some()).collect();
     let twice = account.greeted_twice();
-    Row { case: &title, nodes, noticed: Some(noticed), served, gap, broken: broken.len(), twice: twice.len() }
-        .print();
+    Row {
+        case: &title,
+        nodes,
+        noticed: Some(noticed),
+        served,
+        gap,
+        broken: broken.len(),
+        twice: twice.len(),
+    }
+    .print();
     assert!(broken.is_empty(), "connections of others broke: {broken:#?}");
     assert_eq!(twice, Vec::<String>::new());
     assert!(noticed <= promise.noticed, "noticed after {noticed:?}");

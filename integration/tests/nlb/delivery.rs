@@ -94,11 +94,7 @@ fn state(bed: &Bed, number: usize) -> (Vec<IpAddr>, [String; 2], String) {
     let keys = ["net.ipv4.conf.all.arp_ignore", "net.ipv4.conf.all.arp_announce"];
     let link = bed.ip(number, &["-o", "link", "show", "dev", "eth0"]).unwrap();
     let xdp = link.split_whitespace().find(|word| word.starts_with("prog/xdp") || *word == "xdp");
-    (
-        there,
-        keys.map(|key| host.read_sysctl(key).unwrap()),
-        xdp.unwrap_or("no filter").to_owned(),
-    )
+    (there, keys.map(|key| host.read_sysctl(key).unwrap()), xdp.unwrap_or("no filter").to_owned())
 }
 
 #[test]

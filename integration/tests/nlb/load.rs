@@ -166,7 +166,8 @@ impl Downloads {
                 let mut running = JoinSet::new();
                 for number in 0..count {
                     let family = families[number % families.len()];
-                    let client = client_addresses((number % usize::from(CLIENTS)) as u8 + 1)[family];
+                    let client =
+                        client_addresses((number % usize::from(CLIENTS)) as u8 + 1)[family];
                     running.spawn(download(family, client, counter.clone()));
                 }
                 running.join_all().await

@@ -35,8 +35,7 @@ fn quick_the_same_file_serves_a_site_by_a_director_and_with_one_word_changed_wit
             agent
         })
         .collect();
-    let director =
-        Director::start(&bed.cluster.lab, &bed.cluster.hosts[SERVERS], &file).unwrap();
+    let director = Director::start(&bed.cluster.lab, &bed.cluster.hosts[SERVERS], &file).unwrap();
     everybody_is_served(&bed);
     director.stop().unwrap();
     for agent in agents {

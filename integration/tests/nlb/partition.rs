@@ -41,7 +41,8 @@ fn a_pulled_cable_is_a_node_less_and_plugged_in_again_one_more() {
     let twice = account.greeted_twice();
     let counts = (broken.len(), twice.len());
     let case = "cable pulled, period 200ms";
-    Row { case, nodes: 3, noticed: Some(noticed), served, gap, broken: counts.0, twice: counts.1 }.print();
+    Row { case, nodes: 3, noticed: Some(noticed), served, gap, broken: counts.0, twice: counts.1 }
+        .print();
     assert!(broken.is_empty(), "{broken:#?}");
     assert_eq!(twice, Vec::<String>::new());
     assert!(served < Duration::from_secs(4), "served again after {served:?}");
@@ -65,7 +66,8 @@ fn a_pulled_cable_is_a_node_less_and_plugged_in_again_one_more() {
     let twice = account.greeted_twice();
     let counts = (broken.len(), twice.len());
     let case = "cable plugged in again, period 200ms";
-    Row { case, nodes: 3, noticed: Some(noticed), served, gap, broken: counts.0, twice: counts.1 }.print();
+    Row { case, nodes: 3, noticed: Some(noticed), served, gap, broken: counts.0, twice: counts.1 }
+        .print();
     assert!(broken.is_empty(), "{broken:#?}");
     assert_eq!(twice, Vec::<String>::new());
     assert!(gap < Duration::from_secs(1), "new connections waited for {gap:?}");

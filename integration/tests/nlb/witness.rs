@@ -106,7 +106,10 @@ fn sight(frame: &[u8], from: usize) -> Option<Sight> {
     let body = frame.get(headers.l4..headers.end)?;
     let later = matches!(headers.fragment, Fragment::Later { .. });
     let first = |range: std::ops::Range<usize>| {
-        body.get(range).unwrap_or_default().iter().fold(0, |word, &byte| word << 8 | u64::from(byte))
+        body.get(range)
+            .unwrap_or_default()
+            .iter()
+            .fold(0, |word, &byte| word << 8 | u64::from(byte))
     };
     let word = match headers.protocol {
         _ if later => 0,
@@ -190,14 +193,20 @@ impl Account {
             }
         }
         let twice = balance.into_iter().filter(|(_, (count, _))| *count < 0);
-        twice.map(|((client, vip, _), (_, hosts))| format!("ping {client} to {vip}: {hosts:?}")).collect()
+        twice
+            .map(|((client, vip, _), (_, hosts))| format!("ping {client} to {vip}: {hosts:?}"))
+            .collect()
     }
 
     /// Echo requests to a virtual address, and replies from one.
     pub(crate) fn pings(&self) -> (usize, usize) {
         let count = |types: [(u8, u64); 2]| {
             let is_one = |it: &&Sight| types.contains(&(it.protocol, it.word >> 40));
-            self.sights.iter().filter(is_one).filter(|it| is_vip(it.source.ip()) || is_vip(it.destination.ip())).count()
+            self.sights
+                .iter()
+                .filter(is_one)
+                .filter(|it| is_vip(it.source.ip()) || is_vip(it.destination.ip()))
+                .count()
         };
         (count([(ICMP, 8), (ICMPV6, 128)]), count([(ICMP, 0), (ICMPV6, 129)]))
     }
@@ -233,9 +242,9 @@ impl Account {
             if !first || !seen.insert((syn.source, syn.destination)) || syn.at + patience > end {
                 continue;
             }
-            let answered = answers
-                .get(&(TCP, syn.source, syn.destination))
-                .is_some_and(|all| all.iter().any(|it| it.at >= syn.at && it.at <= syn.at + patience));
+            let answered = answers.get(&(TCP, syn.source, syn.destination)).is_some_and(|all| {
+                all.iter().any(|it| it.at >= syn.at && it.at <= syn.at + patience)
+            });
             if !answered {
                 unanswered.push(syn.at);
             }

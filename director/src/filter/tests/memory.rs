@@ -16,7 +16,7 @@ use super::bed::{self, Bed, PRIMARY, address};
 use super::frames::{ACK, FIN, Header, SYN, TCP, UDP, ip, ip_with, tcp, to_cluster, udp};
 use crate::filter::{Idle, publish};
 
-fn now() -> Duration {
+pub(super) fn now() -> Duration {
     clock_gettime(ClockId::CLOCK_MONOTONIC).expect("the clock").into()
 }
 
