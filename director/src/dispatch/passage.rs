@@ -54,7 +54,7 @@ impl Passages {
     ) -> Option<&Passage> {
         let breath = self.breath;
         let place = self.passages.get_mut(id as usize)?;
-        if !place.as_ref().is_some_and(|passage| passage.breath == breath) {
+        if place.as_ref().is_none_or(|passage| passage.breath != breath) {
             *place = Some(Passage::of(bindings.get(id)?, breath, timeouts, exits));
         }
         place.as_ref()
