@@ -23,7 +23,7 @@
 //! the [`maps`](Membership::maps) when [`maps_version`](Membership::maps_version) has moved; send
 //! what [`take_heartbeat`](Membership::take_heartbeat) gives until it gives nothing.
 //!
-//! Where to read: [`suspicion`] who is alive, `converge` what follows, `slots` one slot's buckets,
+//! Where to read: `suspicion` who is alive, `converge` what follows, `slots` one slot's buckets,
 //! `handover` how they change hands, `announce` what is told.
 
 use std::time::Duration;
