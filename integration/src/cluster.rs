@@ -10,8 +10,8 @@
 //!  VIP 10.78.0.10 and fd78::10 at 02-BF-0A-4E-00-0A: no host's own, so the bridge floods it
 //! ```
 //!
-//! The client has further addresses, `10.78.1.x`, so that there are many clients. Knows addresses;
-//! who uses the cluster starts the nodes.
+//! The client has further addresses, `10.78.1.x` and `fd78::1:x`, so that there are many clients. Knows
+//! addresses; who uses the cluster starts the nodes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
@@ -55,9 +55,12 @@ pub fn host_addresses(number: usize) -> [IpAddr; 2] {
     ]
 }
 
-/// Further address `number` of the client.
-pub fn client_address(number: u8) -> Ipv4Addr {
-    Ipv4Addr::new(10, 78, 1, number)
+/// Further addresses `number` of the client, 1 to [`CLIENTS`], one of each family.
+pub fn client_addresses(number: u8) -> [IpAddr; 2] {
+    [
+        Ipv4Addr::new(10, 78, 1, number).into(),
+        Ipv6Addr::new(0xfd78, 0, 0, 0, 0, 0, 1, number.into()).into(),
+    ]
 }
 
 impl Cluster {
@@ -71,7 +74,9 @@ impl Cluster {
         let client = lab.host("client")?;
         lab.connect(&client, &wire, "eth0", &["10.78.0.100/16", "fd78::100/64"])?;
         for number in 1..=CLIENTS {
-            client.add_address("eth0", &format!("{}/16", client_address(number)))?;
+            let [v4, v6] = client_addresses(number);
+            client.add_address("eth0", &format!("{v4}/16"))?;
+            client.add_address("eth0", &format!("{v6}/64"))?;
         }
         let mut built = Vec::new();
         for number in 1..=hosts {

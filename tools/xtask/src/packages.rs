@@ -24,6 +24,16 @@ pub(crate) const LAB: [Needed; 9] = [
     ("ping", "iputils-ping"),
 ];
 
+/// What the suite of clusters runs.
+pub(crate) const NLB: [Needed; 6] = [
+    ("nginx", "nginx-light"),
+    ("curl", "curl"),
+    ("dnsmasq", "dnsmasq-base"),
+    ("dig", "bind9-dnsutils"),
+    ("ping", "iputils-ping"),
+    ("ip", "iproute2"),
+];
+
 /// What the parity suite runs: a Linux kernel as a program, and what is started in it.
 pub(crate) const PARITY: [Needed; 5] = [
     ("linux.uml", "user-mode-linux"),

@@ -20,6 +20,8 @@ pub(crate) enum Suite {
     Unit,
     /// End to end in network namespaces, with real clients and servers (root)
     Lab,
+    /// Clusters without a dispatcher: in virtual time, and in network namespaces (root)
+    Nlb,
     /// Switchyard next to the real kernel IPVS, packet by packet (root)
     Parity,
     /// Our ipvsadm next to the real one, byte by byte; the tools that call it (root)
@@ -27,6 +29,7 @@ pub(crate) enum Suite {
 }
 
 /// The test programs that are suites of their own.
+const NLB: &str = "nlb";
 const PARITY: &str = "parity";
 const GOLDEN: &str = "golden";
 
@@ -35,13 +38,15 @@ const GOLDEN: &str = "golden";
 const SIDE_BY_SIDE: usize = 2;
 
 impl Suite {
-    const ALL: [Suite; 5] = [Suite::Lint, Suite::Unit, Suite::Lab, Suite::Parity, Suite::Golden];
+    const ALL: [Suite; 6] =
+        [Suite::Lint, Suite::Unit, Suite::Lab, Suite::Nlb, Suite::Parity, Suite::Golden];
 
     fn name(self) -> &'static str {
         match self {
             Suite::Lint => "lint",
             Suite::Unit => "unit",
             Suite::Lab => "lab",
+            Suite::Nlb => NLB,
             Suite::Parity => PARITY,
             Suite::Golden => GOLDEN,
         }
@@ -85,6 +90,7 @@ pub(crate) fn run(suites: &[Suite], quick: bool) -> Result<bool> {
             Suite::Lint => lint()?,
             Suite::Unit => unit(quick)?,
             Suite::Lab => lab(quick)?,
+            Suite::Nlb => nlb(quick)?,
             Suite::Parity => parity(quick)?,
             Suite::Golden => golden(quick)?,
         };
@@ -175,8 +181,59 @@ fn lab(quick: bool) -> Result<Tally> {
     packages::install(&packages::LAB)?;
     build_programs()?;
     let mut programs = test_programs(&["--release", "--package", "integration", "--test", "*"])?;
-    programs.retain(|(name, _)| name != PARITY && name != GOLDEN);
+    programs.retain(|(name, _)| ![NLB, PARITY, GOLDEN].contains(&name.as_str()));
     as_root(&programs, 1, quick)
+}
+
+/// Runs simulated clusters, which print a table, and then real ones, whose figures are gathered in a
+/// second table.
+fn nlb(quick: bool) -> Result<Tally> {
+    packages::install(&packages::NLB)?;
+    build_programs()?;
+    let mut tally = simulation(quick)?;
+    let programs = test_programs(&["--release", "--package", "integration", "--test", NLB])?;
+    let mut figures = Vec::new();
+    for (name, program) in programs {
+        eprintln!("-- {name}");
+        let mut command = privilege::as_root(&program, "the lab")?;
+        command.args(["--test-threads", "1", "--nocapture"]);
+        if quick {
+            command.arg("quick");
+        }
+        let seen = |line: &str| match line.strip_prefix("figure: ") {
+            Some(figure) => figures.push(figure.to_owned()),
+            None => println!("{line}"),
+        };
+        tally.add(follow_lines(&mut command, seen)?);
+    }
+    println!("seconds; broken: connections that should have lived\n{FIGURES}");
+    figures.iter().for_each(|figure| println!("{figure}"));
+    Ok(tally)
+}
+
+/// The heading of the lab's table; `integration/tests/nlb/table.rs` writes the lines.
+const FIGURES: &str = "case                                   nodes  noticed served again    gap  broken answered twice";
+
+/// Runs clusters in virtual time. A line of their table is a test.
+fn simulation(quick: bool) -> Result<Tally> {
+    eprintln!("-- simulation");
+    let mut command = cargo(&["run", "--release", "--locked", "--quiet", "--package", "nlb"]);
+    // One seed of each case: the unit tests have more. Arguments: seeds, the first of them, cases.
+    command.args(["--example", "simulation", "--", "1", "1"]);
+    if quick {
+        command.arg("100 ms");
+    }
+    let mut tally = Tally::default();
+    let closed = follow_lines(&mut command, |line| {
+        let is_row = !line.starts_with("case ") && !line.starts_with("seeds ");
+        if is_row && !line.starts_with(' ') {
+            tally.count(!line.ends_with("FAILED"));
+        }
+        println!("{line}");
+    })?;
+    // That it ended badly is known already if a line says so.
+    tally.failed = tally.failed.max(closed.failed);
+    Ok(tally)
 }
 
 /// Runs the comparison with the kernel's IPVS.
@@ -217,6 +274,11 @@ fn as_root(programs: &[(String, PathBuf)], at_a_time: usize, quick: bool) -> Res
 /// Runs a test command, shows its output and adds up its closing lines. A command that fails
 /// without a failed test (it did not build, or crashed) counts as one failure.
 fn follow(command: &mut Command) -> Result<Tally> {
+    follow_lines(command, |line| println!("{line}"))
+}
+
+/// As [`follow`]; what is not a closing line is given to `seen`.
+fn follow_lines(command: &mut Command, mut seen: impl FnMut(&str)) -> Result<Tally> {
     let mut child = command.stdout(Stdio::piped()).spawn().context("cannot run the tests")?;
     let mut tally = Tally::default();
     let output = child.stdout.take().context("the tests have no output")?;
@@ -224,7 +286,7 @@ fn follow(command: &mut Command) -> Result<Tally> {
         let line = line?;
         match closing_line(&line) {
             Some(found) => tally.add(found),
-            None => println!("{line}"),
+            None => seen(&line),
         }
     }
     if !child.wait()?.success() && tally.failed == 0 {

@@ -1,0 +1,210 @@
+//! Planned changes under load: nothing that is established breaks, nothing is answered twice, and
+//! new connections wait for less than a second.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use director::control::nlb::{NlbCommand, NlbRequest, PortTarget};
+
+use crate::bed::{Bed, Site};
+use crate::can_run;
+use crate::load::{Download, Downloads, Requests, failed, tally};
+use crate::table::{Row, gap};
+use crate::witness::{Account, Witness};
+
+const BOTH: &[usize] = &[0, 1];
+/// Downloads under way.
+const DOWNLOADS: usize = 64;
+/// Between two requests.
+pub(crate) const INTERVAL: Duration = Duration::from_millis(10);
+/// An answer to a SYN that takes longer has not come: the second SYN follows after a second.
+pub(crate) const UNANSWERED: Duration = Duration::from_millis(500);
+
+/// Load on a cluster while something is done to it.
+struct Load {
+    witness: Witness,
+    downloads: Downloads,
+    requests: Requests,
+}
+
+impl Load {
+    fn start(bed: &Bed) -> Load {
+        let client = &bed.cluster.client;
+        let witness = Witness::start(&bed.cluster).unwrap();
+        let downloads = Downloads::start(client, BOTH, DOWNLOADS).unwrap();
+        Load { witness, downloads, requests: Requests::start(client, BOTH, INTERVAL) }
+    }
+
+    /// Lets all come to its end. `leaver`: the host whose connections may break.
+    fn finish(self, row: Row<'_>, start: Instant, leaver: Option<&str>) -> Outcome {
+        std::thread::sleep(UNANSWERED);
+        let requests = self.requests.finish().unwrap();
+        let downloads = self.downloads.finish().unwrap();
+        let account = self.witness.finish().unwrap();
+        let unanswered = account.unanswered(UNANSWERED);
+        let (served, gap) = gap(&unanswered, start, INTERVAL);
+        let lives = |it: &&Download| Some(it.server.as_str()) != leaver;
+        let broken: Vec<Download> = downloads
+            .iter()
+            .filter(lives)
+            .filter(|download| download.broken.is_some())
+            .cloned()
+            .collect();
+        // The servers of a host that has left still repeat what they had to say.
+        let twice =
+            if leaver.is_some() { account.greeted_twice() } else { account.answered_twice() };
+        Row { served, gap, broken: broken.len(), twice: twice.len(), ..row }.print();
+        assert!(broken.is_empty(), "broken: {broken:#?}");
+        assert_eq!(twice, Vec::<String>::new());
+        assert!(gap < Duration::from_secs(1), "new connections waited for {gap:?}");
+        let failures = failed(&requests);
+        assert!(
+            failures.len() <= unanswered.len(),
+            "{} requests failed and {} SYNs went unanswered: {:?}",
+            failures.len(),
+            unanswered.len(),
+            tally(&requests)
+        );
+        Outcome { account, requests_by: tally(&requests) }
+    }
+}
+
+struct Outcome {
+    account: Account,
+    requests_by: std::collections::BTreeMap<String, usize>,
+}
+
+fn row<'a>(case: &'a str, nodes: usize, noticed: Duration) -> Row<'a> {
+    let none = Duration::ZERO;
+    Row { case, nodes, noticed: Some(noticed), served: none, gap: none, broken: 0, twice: 0 }
+}
+
+fn join(site: Site) {
+    let nodes = site.hosts;
+    let title = format!("join, period {}", site.period);
+    let mut bed = Bed::build("join", site).unwrap();
+    let old: Vec<usize> = (1..nodes).collect();
+    let all: Vec<usize> = (1..=nodes).collect();
+    bed.start(&old).unwrap();
+    bed.wait_converged(&old, &old).unwrap();
+    bed.settle();
+    let load = Load::start(&bed);
+    let before = bed.convergences(1).unwrap();
+    bed.start(&[nodes]).unwrap();
+    let start = Instant::now();
+    bed.wait_noticed(1, before).unwrap();
+    let noticed = start.elapsed();
+    bed.wait_converged(&all, &all).unwrap();
+    bed.settle();
+    let outcome = load.finish(row(&title, nodes, noticed), start, None);
+    assert_eq!(outcome.account.resets().len(), 0, "{:?}", outcome.account.resets());
+    let by_newcomer = outcome.requests_by.get(bed.name(nodes)).copied().unwrap_or(0);
+    assert!(by_newcomer > 0, "the newcomer has no part: {:?}", outcome.requests_by);
+}
+
+#[test]
+fn quick_a_node_that_joins_breaks_no_connection() {
+    if can_run() {
+        join(Site { download_seconds: 5, ..Site::new(3) });
+    }
+}
+
+#[test]
+fn a_node_that_joins_at_the_default_period_breaks_no_connection() {
+    if can_run() {
+        join(Site { period: "1s", download_seconds: 12, ..Site::new(4) });
+    }
+}
+
+#[test]
+fn a_node_that_stops_breaks_its_own_connections_only() {
+    if !can_run() {
+        return;
+    }
+    let mut bed = Bed::serving("stop", Site { download_seconds: 5, ..Site::new(4) }).unwrap();
+    let load = Load::start(&bed);
+    let before = bed.convergences(1).unwrap();
+    let start = Instant::now();
+    bed.stop(2).unwrap();
+    bed.wait_noticed(1, before).unwrap();
+    let noticed = start.elapsed();
+    bed.wait_converged(&[1, 3, 4], &[1, 3, 4]).unwrap();
+    bed.settle();
+    let leaver = bed.name(2).to_owned();
+    load.finish(row("stop by SIGTERM, period 200ms", 4, noticed), start, Some(&leaver));
+}
+
+/// Gives a node a command, as `dirctl nlb` does.
+fn command(bed: &Bed, number: usize, command: NlbCommand) -> Result<()> {
+    let reply = bed.node(number)?.client()?.nlb(&NlbRequest { command, hosts: None })?;
+    let good = reply.answers.iter().all(|answer| answer.result.is_good());
+    ensure!(good && reply.answers.len() == 1, "host {number} answers {reply:?}");
+    Ok(())
+}
+
+/// A node that is drained keeps its connections until they end, takes no new ones at once, and
+/// leaves after the last.
+fn drain(site: Site) {
+    let nodes = site.hosts;
+    let title = format!("drain, period {}", site.period);
+    let bed = Bed::serving("drain", site).unwrap();
+    let rest: Vec<usize> = (1..=nodes).filter(|&number| number != 2).collect();
+    let load = Load::start(&bed);
+    let before = bed.convergences(1).unwrap();
+    let start = Instant::now();
+    command(&bed, 2, NlbCommand::Drainstop { deadline: Some(60) }).unwrap();
+    bed.wait_noticed(1, before).unwrap();
+    let noticed = start.elapsed();
+    // All converge on the new shares, host 2 still among them.
+    let all: Vec<usize> = (1..=nodes).collect();
+    bed.wait_converged(&all, &all).unwrap();
+    bed.settle();
+    let outcome = load.finish(row(&title, nodes, noticed), start, None);
+    assert_eq!(outcome.account.resets().len(), 0, "{:?}", outcome.account.resets());
+    // The last download has ended, so the host leaves by itself.
+    let log = bed.node(2).unwrap().process();
+    log.wait_for_log("left the cluster", Duration::from_secs(15)).unwrap();
+    bed.wait_converged(&rest, &rest).unwrap();
+    let made = crate::load::requests(&bed.cluster.client, 0, 200).unwrap();
+    assert!(failed(&made).is_empty(), "{:?}", tally(&made));
+    assert_eq!(tally(&made).get(bed.name(2)), None, "{:?}", tally(&made));
+}
+
+#[test]
+fn quick_a_node_that_is_drained_breaks_no_connection() {
+    if can_run() {
+        drain(Site { download_seconds: 5, ..Site::new(3) });
+    }
+}
+
+#[test]
+fn a_node_that_is_drained_at_the_default_period_breaks_no_connection() {
+    if can_run() {
+        drain(Site { period: "1s", download_seconds: 12, ..Site::new(4) });
+    }
+}
+
+#[test]
+fn other_weights_break_no_connection_and_are_what_new_ones_go_by() {
+    if !can_run() {
+        return;
+    }
+    let site = Site { period: "1s", download_seconds: 12, ..Site::new(4) };
+    let bed = Bed::serving("weight", site).unwrap();
+    let all = [1, 2, 3, 4];
+    let load = Load::start(&bed);
+    let before = bed.convergences(1).unwrap();
+    let start = Instant::now();
+    let everywhere = PortTarget { vip: None, port: None };
+    command(&bed, 3, NlbCommand::Weight { target: everywhere, weight: 0 }).unwrap();
+    bed.wait_noticed(1, before).unwrap();
+    let noticed = start.elapsed();
+    bed.wait_converged(&all, &all).unwrap();
+    bed.settle();
+    let outcome = load.finish(row("weight change, period 1s", 4, noticed), start, None);
+    assert_eq!(outcome.account.resets().len(), 0, "{:?}", outcome.account.resets());
+    let made = crate::load::requests(&bed.cluster.client, 0, 200).unwrap();
+    assert!(failed(&made).is_empty(), "{:?}", tally(&made));
+    assert_eq!(tally(&made).get(bed.name(3)), None, "{:?}", tally(&made));
+    assert_eq!(tally(&made).len(), 3, "{:?}", tally(&made));
+}
