@@ -228,7 +228,8 @@ impl Host {
                 }
                 E::OtherKey => warn!(
                     "heartbeats with this cluster's address and another key: another cluster has \
-                     the same primary address, or a host another nlb.key"
+                     the same primary address, or a host another nlb.key. A host that is new and hears \
+                     no other serves nothing meanwhile"
                 ),
                 E::Link(true) => info!("the link is up"),
                 E::Link(false) => warn!("the link is down: this host serves nothing"),

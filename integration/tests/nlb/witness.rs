@@ -252,28 +252,32 @@ impl Account {
         unanswered
     }
 
-    /// Answers by host, all protocols: who spoke from a virtual address at all.
+    /// Answers by host: who spoke from a virtual address at all, neighbour discovery left out.
     pub(crate) fn speakers(&self) -> BTreeMap<usize, usize> {
         let mut counts = BTreeMap::new();
-        for sight in self.sights.iter().filter(|it| it.from > 0 && is_vip(it.source.ip())) {
+        let discovery =
+            |it: &&Sight| it.protocol == ICMPV6 && (133..=137).contains(&(it.word >> 40));
+        let spoken = self.sights.iter().filter(|it| it.from > 0 && is_vip(it.source.ip()));
+        for sight in spoken.filter(|it| !discovery(it)) {
             *counts.entry(sight.from).or_default() += 1;
         }
         counts
     }
 
-    /// The last moment at which two hosts took one connection.
+    /// The last moment at which a second host took a connection: its first word to it. (What it has
+    /// begun it says again after a second, and after two.)
     pub(crate) fn last_double(&self) -> Option<Instant> {
         self.answers().values().filter_map(|answers| second_greeting(answers)).max()
     }
 }
 
-/// When a second host greeted for the same SYN.
+/// When a second host first greeted for the same SYN.
 fn second_greeting(answers: &[&Sight]) -> Option<Instant> {
     let greetings: Vec<_> = answers.iter().filter(|it| is_greeting(it)).collect();
     let second = greetings.iter().enumerate().filter(|(at, it)| {
         greetings[..*at].iter().any(|first| first.from != it.from && first.word == it.word)
     });
-    second.map(|(_, it)| it.at).max()
+    second.map(|(_, it)| it.at).min()
 }
 
 fn show((protocol, client, vip): &Flow, hosts: &[usize]) -> String {

@@ -304,10 +304,19 @@ impl Membership {
         let alone = self.view.hosts == self.settings.host.into();
         let heard_in_vain = alone && !self.waiting().is_empty();
         let cut_off = alone && self.settings.isolated == Isolated::Stop;
-        self.left_out_since.is_none()
+        // A newcomer that hears only hosts with another key has the wrong one, as far as it can tell:
+        // serving alone it would answer their clients too. Who has converged before goes on, so that
+        // nobody without the key can stop a cluster.
+        let stranger = alone && self.epoch == 0 && self.hears_another_key();
+        !stranger
+            && self.left_out_since.is_none()
             && !heard_in_vain
             && !cut_off
             && self.all_members(|last| last.view == self.view && last.digest == self.plan.digest)
+    }
+
+    fn hears_another_key(&self) -> bool {
+        self.other_key_heard.is_some_and(|at| at + self.patience() > self.now)
     }
 
     fn all_members(&self, holds: impl Fn(&Heartbeat) -> bool) -> bool {

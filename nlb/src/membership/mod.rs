@@ -124,6 +124,8 @@ pub struct Membership {
     journal: Journal,
     refusals: Refusals,
     other_key_at: Option<Duration>,
+    /// When a heartbeat of this cluster's address under another key came last.
+    other_key_heard: Option<Duration>,
 }
 
 /// What the filter is told about one slot.
@@ -182,6 +184,7 @@ impl Membership {
             journal: Journal::default(),
             refusals: Refusals::default(),
             other_key_at: None,
+            other_key_heard: None,
             settings,
         };
         if membership.settings.initial == Initial::Started {
@@ -324,6 +327,9 @@ impl Membership {
 
     fn refuse(&mut self, reason: Refusal) {
         self.refusals.count(reason);
+        if reason == Refusal::Seal {
+            self.other_key_heard = Some(self.now);
+        }
         let quiet = Duration::from_secs(60);
         if reason == Refusal::Seal && self.other_key_at.is_none_or(|at| self.now >= at + quiet) {
             self.other_key_at = Some(self.now);
