@@ -58,7 +58,7 @@ impl Witness {
     /// Looks at everything that enters the bridge from now on.
     pub(crate) fn start(cluster: &Cluster) -> Result<Witness> {
         let names = std::iter::once(cluster.client.name())
-            .chain(cluster.hosts.iter().map(|host| host.name()))
+            .chain(cluster.hosts.iter().map(integration::lab::Host::name))
             .map(|name| format!("{name}-eth0"))
             .collect::<Vec<_>>();
         let open = |name: &String| -> Result<UdpSocket> {
