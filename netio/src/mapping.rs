@@ -150,6 +150,19 @@ impl Mapping {
     }
 }
 
+impl Mapping {
+    /// The same for who has looked before.
+    ///
+    /// # Safety
+    /// `offset` is within the mapping.
+    #[inline(always)]
+    pub(crate) unsafe fn at_checked(&self, offset: usize) -> NonNull<u8> {
+        debug_assert!(offset <= self.len);
+        // SAFETY: the caller says so.
+        unsafe { self.base.add(offset) }
+    }
+}
+
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the region is ours and nobody can reach it any more: users hold this in an `Arc`

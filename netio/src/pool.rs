@@ -144,9 +144,9 @@ impl Pool {
         let mut copy = self.allocate()?;
         copy.partial = frame.partial;
         self.reshape(&mut copy, frame.start(), frame.len());
-        let to = self.place(&copy, copy.start, copy.len);
-        let from = self.place(frame, frame.start, frame.len);
-        // SAFETY: both ranges were bounds-checked by `place` and are in two different chunks, since
+        let to = self.place(&copy, copy.start);
+        let from = self.place(frame, frame.start);
+        // SAFETY: both frames are within their chunks (see `place`), which are different ones, since
         // two frames never have the same; `&mut self` keeps references to either away.
         unsafe { to.copy_from_nonoverlapping(from, frame.len()) };
         Some(copy)
@@ -159,8 +159,8 @@ impl Pool {
     #[inline]
     pub fn bytes(&self, frame: &Frame) -> &[u8] {
         self.own(frame);
-        let place = self.place(frame, frame.start, frame.len);
-        // SAFETY: in bounds by `place`; the chunk is the frame's alone (see `Frame`), so neither the
+        let place = self.place(frame, frame.start);
+        // SAFETY: in bounds (see `place`); the chunk is the frame's alone (see `Frame`), so neither the
         // kernel nor another frame writes it, and `&self` keeps `bytes_mut` away.
         unsafe { slice::from_raw_parts(place, frame.len()) }
     }
@@ -172,7 +172,7 @@ impl Pool {
     #[inline]
     pub fn bytes_mut(&mut self, frame: &mut Frame) -> &mut [u8] {
         self.own(frame);
-        let place = self.place(frame, frame.start, frame.len);
+        let place = self.place(frame, frame.start);
         // SAFETY: as in `bytes`, and `&mut self` keeps every other reference away.
         unsafe { slice::from_raw_parts_mut(place, frame.len()) }
     }
@@ -184,7 +184,7 @@ impl Pool {
     #[inline]
     pub fn chunk_mut(&mut self, frame: &mut Frame) -> &mut [u8] {
         self.own(frame);
-        let place = self.place(frame, 0, self.chunk_size);
+        let place = self.place(frame, 0);
         // SAFETY: as in `bytes_mut`.
         unsafe { slice::from_raw_parts_mut(place, self.chunk_size()) }
     }
@@ -250,15 +250,18 @@ impl Pool {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn own(&self, frame: &Frame) {
         assert!(frame.pool == self.id, "a frame was shown to a pool that it is not of");
     }
 
-    #[inline]
-    fn place(&self, frame: &Frame, start: u32, len: u32) -> *mut u8 {
+    /// Where `start` is in the frame's chunk, if the frame is of this pool. `start` is the frame's own or 0.
+    #[inline(always)]
+    fn place(&self, frame: &Frame, start: u32) -> *mut u8 {
         let chunk = frame.chunk as usize * self.chunk_size();
-        self.area.at(chunk + start as usize, len as usize).as_ptr()
+        // SAFETY: a pool makes frames of its own chunks only (`allocate`, `adopt`), all of which are in
+        // the area; and no frame begins or ends outside its chunk (`adopt` and `reshape` look).
+        unsafe { self.area.at_checked(chunk + start as usize) }.as_ptr()
     }
 }
 

@@ -8,7 +8,7 @@
 //! map of buckets a packet goes by ([`slot`]), [`hash`] which bucket it is in, [`map`] which host
 //! owns that. [`filter`] makes one decision of it for every frame, and says why. [`heartbeat`] and
 //! [`membership`] keep the hosts agreed on who is there, and [`simulation`] is a cluster in virtual
-//! time. [`delivery`] and [`capacity`] know what it takes, and costs, that all hosts receive
+//! time; [`control`] is commands from elsewhere. [`delivery`] and [`capacity`] know what it takes, and costs, that all hosts receive
 //! everything.
 
 #![forbid(unsafe_code)]

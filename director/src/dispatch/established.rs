@@ -5,7 +5,7 @@
 //! together (see the worker). It decides exactly as the long way does ([`handle`](Dispatcher::handle));
 //! whatever is not plain and simple it leaves to that, untouched: a test holds the two to each other.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use arc_swap::Cache;
@@ -13,6 +13,7 @@ use forwarding::Family;
 use forwarding::checksum::Partial;
 use forwarding::plain::{End, Plain};
 use forwarding::tunnel::Outer;
+use forwarding::wire::ethernet;
 
 use super::connections::{Binding, Probe, Sight, Way, ticks};
 use super::forward::flow_source;
@@ -22,6 +23,7 @@ use super::tallies::Tallies;
 use super::transmitter::{Transmitter, encapsulation};
 use super::verdict::Method;
 use super::{Dispatcher, Packet, TCP};
+use crate::control::api::Tunnel;
 
 /// FIN, SYN, RST and ACK.
 const SIGNIFICANT: u8 = 0x17;
@@ -51,7 +53,7 @@ impl Moment {
 }
 
 /// A plain packet and what is known of its connection so far.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Sighting {
     plain: Plain,
     probe: Probe,
@@ -66,10 +68,8 @@ pub struct Exit {
     pub source: Option<IpAddr>,
     /// Number of the port.
     pub port: usize,
-    /// MAC address of the interface.
-    pub from: [u8; 6],
-    /// MAC address of the next hop.
-    pub to: [u8; 6],
+    /// MAC addresses as a frame has them: of the next hop, of the interface.
+    pub addresses: [u8; 12],
 }
 
 /// Where packets leave whose next hop is known and which need no tag.
@@ -80,13 +80,13 @@ pub trait Exits {
     fn to_client(&mut self, client: IpAddr) -> Option<Exit>;
 }
 
-/// A packet that goes out: rewritten, but for its Ethernet addresses.
+/// A packet that goes out, rewritten.
 #[derive(Clone, Copy, Debug)]
 pub struct Carried {
     /// How it was forwarded, for counters.
     pub method: Method,
-    /// Where it leaves.
-    pub exit: Exit,
+    /// Number of the port that it leaves by.
+    pub port: usize,
     /// The transport checksum, when it is still to be completed.
     pub partial: Option<Partial>,
     /// Bytes of the frame, without padding.
@@ -102,6 +102,7 @@ impl Dispatcher {
             self.bindings = newest.clone();
             self.tallies.make_room(self.bindings.len());
         }
+        self.passages.refresh(self.bindings.len());
         changed
     }
 
@@ -138,29 +139,46 @@ impl Dispatcher {
         sighting: &Sighting,
     ) -> Option<Carried> {
         let Sighting { plain, probe } = sighting;
-        let sight = self.shared.connections.see(probe, plain, &self.bindings)?;
-        let binding = sight.binding;
+        let Dispatcher { shared, bindings, passages, tallies, next_id, .. } = self;
+        let connections = &shared.connections;
+        let is_v6 = plain.family == Family::V6;
+        let mut sight = connections.see(probe, plain);
+        if let Some(Sight { way: Way::Out, .. }) = sight {
+            // Only its binding knows whether it is the right server.
+            sight = sight.filter(|sight| {
+                let passage = passages.get(sight.binding(), bindings, &shared.timeouts, exits);
+                passage.is_some_and(|it| it.bits == plain.source && it.is_v6 == is_v6)
+            });
+        }
+        let sight = sight.or_else(|| connections.search(probe, plain, bindings))?;
+        let passage = passages.get(sight.binding(), bindings, &shared.timeouts, exits)?;
         if plain.ttl <= 1 || sight.expires() <= moment.by {
             return None;
         }
-        let expires = moment.from + self.lifetime(plain, &sight)? * ticks(Duration::from_secs(1));
+        let lifetime = match (sight.state(), plain.protocol == TCP) {
+            (State::Established, true) => passage.established,
+            (State::Udp, false) => passage.udp,
+            _ => return None,
+        };
+        let expires = moment.from + lifetime;
         let is_in = sight.way == Way::In;
-        let carried = match (binding.transmitter, is_in) {
+        let (method, port, partial, end) = match (passage.transmitter, is_in) {
             (Transmitter::Nat | Transmitter::Direct, true) => {
-                let exit = self.exit_to_server(exits, binding)?;
-                let is_of_family = binding.address.is_ipv4() == (plain.family == Family::V4);
-                if !is_of_family || plain.ip_len() > exit.mtu as usize || !sight.renew(expires) {
+                let exit = passage.exit.as_ref()?;
+                let fits = passage.is_v6 == is_v6 && plain.ip_len() <= exit.mtu as usize;
+                if !fits || !sight.renew(expires) {
                     return None;
                 }
-                let method = if binding.transmitter == Transmitter::Nat {
-                    let (address, port) = (binding.address_bits(), sight.server_port());
-                    plain.translate(packet.bytes_mut(), End::Destination, address, port);
+                let bytes = packet.bytes_mut();
+                ethernet::put_addresses(bytes, &exit.addresses);
+                let method = if passage.transmitter == Transmitter::Nat {
+                    plain.translate(bytes, End::Destination, passage.bits, sight.server_port());
                     Method::Nat
                 } else {
-                    plain.lower_ttl(packet.bytes_mut());
+                    plain.lower_ttl(bytes);
                     Method::Direct
                 };
-                Carried { method, exit, partial: plain.partial(), end: plain.end() }
+                (method, exit.port, plain.partial(), plain.end())
             }
             (Transmitter::Nat, false) => {
                 let exit = exits.to_client(plain.destination_address())?;
@@ -168,60 +186,51 @@ impl Dispatcher {
                     return None;
                 }
                 let (address, port) = sight.virtual_end();
-                plain.translate(packet.bytes_mut(), End::Source, address, port);
-                let partial = plain.partial();
-                Carried { method: Method::NatReply, exit, partial, end: plain.end() }
+                let bytes = packet.bytes_mut();
+                ethernet::put_addresses(bytes, &exit.addresses);
+                plain.translate(bytes, End::Source, address, port);
+                (Method::NatReply, exit.port, plain.partial(), plain.end())
             }
             (Transmitter::Tunnel(tunnel), true) => {
-                let exit = self.exit_to_server(exits, binding)?;
-                let tunnel = encapsulation(tunnel);
-                let partial = plain.partial();
-                let overhead = tunnel.overhead(binding.address, partial.is_some());
+                let exit = passage.exit.as_ref()?;
+                let server = match passage.is_v6 {
+                    false => Ipv4Addr::from_bits(passage.bits as u32).into(),
+                    true => Ipv6Addr::from_bits(passage.bits).into(),
+                };
+                let around = encapsulation(tunnel);
+                let overhead = around.overhead(server, plain.is_partial);
                 let source = exit.source?;
                 let fits = plain.ip_len() + overhead <= exit.mtu as usize;
                 if !fits || packet.start() < HEADROOM || !sight.renew(expires) {
                     return None;
                 }
                 plain.lower_ttl(packet.bytes_mut());
-                let headers = plain.headers();
                 let outer = Outer {
                     source,
-                    destination: binding.address,
-                    id: self.next_id,
-                    path_mtu_discovery: self.shared.settings.is_on(Setting::PmtuDisc),
+                    destination: server,
+                    id: *next_id,
+                    path_mtu_discovery: shared.settings.is_on(Setting::PmtuDisc),
                 };
-                self.next_id = self.next_id.wrapping_add(1);
-                let client = (headers.source, headers.source_port);
-                let vip = (headers.destination, headers.destination_port);
-                let flow = flow_source(&self.shared.connections, tunnel, client, vip);
-                let made = tunnel.encapsulate(packet, &headers, partial, flow, &outer)?;
-                let end = made.headers.end;
-                Carried { method: Method::Tunnel, exit, partial: made.partial, end }
+                *next_id = next_id.wrapping_add(1);
+                let (end, partial) = match tunnel {
+                    Tunnel::Ipip => plain.put_into_ipip(packet, &outer)?,
+                    _ => {
+                        let headers = plain.headers();
+                        let client = (headers.source, headers.source_port);
+                        let vip = (headers.destination, headers.destination_port);
+                        let flow = flow_source(connections, around, client, vip);
+                        let partial = plain.partial();
+                        let made = around.encapsulate(packet, &headers, partial, flow, &outer)?;
+                        (made.headers.end, made.partial)
+                    }
+                };
+                ethernet::put_addresses(packet.bytes_mut(), &exit.addresses);
+                (Method::Tunnel, exit.port, partial, end)
             }
             _ => return None,
         };
-        self.tallies.count(binding.id(), plain.ip_len(), is_in);
-        Some(carried)
-    }
-
-    /// Seconds that the connection lives after this packet, if it stays in its state.
-    #[inline(always)]
-    fn lifetime(&self, plain: &Plain, sight: &Sight<'_>) -> Option<u32> {
-        let state = match (sight.state(), plain.protocol == TCP) {
-            (State::Established, true) => State::Established,
-            (State::Udp, false) => State::Udp,
-            _ => return None,
-        };
-        Some(sight.binding.service.policy.seconds(state, &self.shared.timeouts))
-    }
-
-    /// The way to a server that still belongs to its service.
-    #[inline(always)]
-    fn exit_to_server(&self, exits: &mut impl Exits, binding: &Binding) -> Option<Exit> {
-        if !binding.server.is_available() {
-            return None;
-        }
-        exits.to_server(binding)
+        tallies.count(sight.binding() as usize, plain.ip_len(), is_in);
+        Some(Carried { method, port, partial, end })
     }
 
     /// Tells services and servers what has been counted since the last time.

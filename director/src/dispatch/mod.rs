@@ -47,6 +47,7 @@ mod forward;
 mod icmp;
 mod one_packet;
 pub mod overflow;
+mod passage;
 mod persistence;
 mod policy;
 mod real_server;
@@ -74,6 +75,7 @@ use defence::Defence;
 use fragments::Fragments;
 use limiter::Limiter;
 use overflow::Overflow;
+use passage::Passages;
 use policy::{Lost, MssLimit};
 use service::Services;
 use settings::Settings;
@@ -175,6 +177,8 @@ pub struct Dispatcher {
     newest_bindings: Cache<Arc<ArcSwap<Bindings>>, Arc<Bindings>>,
     /// As of the beginning of the breath.
     bindings: Arc<Bindings>,
+    /// What is at hand of each of them.
+    passages: Passages,
     tallies: Tallies,
 }
 
@@ -189,6 +193,7 @@ impl Dispatcher {
             next_id: seed,
             newest_bindings,
             bindings: Arc::default(),
+            passages: Passages::default(),
             tallies: Tallies::default(),
         }
     }

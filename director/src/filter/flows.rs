@@ -122,6 +122,18 @@ impl Filter {
         self.memory.pins.update(&flow_key(tuple), &value)
     }
 
+    /// Gives a flow up, as a SYN of it elsewhere does: its pin is forgotten, and a socket of it in the
+    /// kernel's table counts no more.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn retire(&self, tuple: &Tuple, now: Duration) -> Result<(), MapError> {
+        let seen = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        let value = [seen.to_ne_bytes(), [0; 8]].concat();
+        self.memory.retired.update(&flow_key(tuple), &value)?;
+        self.unpin(tuple).map(drop)
+    }
+
     /// Forgets a pin and says whether there was one.
     ///
     /// # Errors

@@ -28,8 +28,8 @@ impl Default for Capacity {
     }
 }
 
-/// Addresses of hosts beside the virtual ones: 32 hosts with 32 addresses each.
-const HOST_ADDRESSES: usize = 1024;
+/// Most addresses of hosts beside the virtual ones: 32 hosts with 32 addresses each.
+pub(super) const HOST_ADDRESSES: usize = 1024;
 
 /// What the filter remembers and counts.
 #[derive(Debug)]

@@ -37,7 +37,7 @@ pub use error::FilterError;
 pub use flows::{Idle, Pin};
 pub use maps::Capacity;
 
-use maps::{Memory, Tables};
+use maps::{HOST_ADDRESSES, Memory, Tables};
 use program::Settings;
 
 /// Where the filter runs.
@@ -57,8 +57,9 @@ pub struct Filter {
     memory: Memory,
     tables: Tables,
     settings: Settings,
-    /// What the tables say.
+    /// What the tables say, unless changing them has failed in the middle.
     published: Policy,
+    intact: bool,
     program: Program,
     attached: Option<Attached>,
 }
@@ -73,11 +74,13 @@ impl Filter {
     /// Loads the program, which does not run anywhere yet.
     ///
     /// # Errors
-    /// When it is not permitted, or there is no memory.
+    /// When it is not permitted, there is no memory, or the hosts have too many addresses.
     pub fn open(policy: &Policy, capacity: Capacity) -> Result<Filter, FilterError> {
+        check(policy)?;
         let memory = Memory::new(capacity)?;
         let (settings, tables, program) = build(policy, &memory)?;
-        Ok(Filter { memory, tables, settings, published: policy.clone(), program, attached: None })
+        let published = policy.clone();
+        Ok(Filter { memory, tables, settings, published, intact: true, program, attached: None })
     }
 
     /// From now on every frame that the interface receives goes by the filter, until it is dropped
@@ -103,10 +106,13 @@ impl Filter {
     /// one's place between two frames. Else buckets are given up first and taken then.
     ///
     /// # Errors
-    /// When the kernel refuses. If it does so in the middle, buckets may have been given up that
-    /// should be served; publishing again mends that.
+    /// When the hosts have too many addresses, and then nothing is changed, or the kernel refuses. If
+    /// it does so in the middle, buckets may have been given up that
+    /// should be served; the next publication, whichever it is, makes everything anew.
     pub fn publish(&mut self, policy: &Policy) -> Result<(), FilterError> {
+        check(policy)?;
         if self.is_same_program(policy) {
+            self.intact = false;
             publish::change(&self.tables, &self.published, policy)?;
         } else {
             let (settings, tables, program) = build(policy, &self.memory)?;
@@ -119,10 +125,11 @@ impl Filter {
             (self.settings, self.tables, self.program) = (settings, tables, program);
         }
         self.published = policy.clone();
+        self.intact = true;
         Ok(())
     }
 
-    /// What the filter decides by.
+    /// What the filter decides by: what was published last without an error.
     pub fn published(&self) -> &Policy {
         &self.published
     }
@@ -152,9 +159,19 @@ impl Filter {
     }
 
     fn is_same_program(&self, policy: &Policy) -> bool {
-        self.settings == Settings::of(policy)
+        self.intact
+            && self.settings == Settings::of(policy)
             && self.published.vips == policy.vips
             && self.published.rules == policy.rules
+    }
+}
+
+/// What could not be written.
+fn check(policy: &Policy) -> Result<(), FilterError> {
+    let given = policy.own.len() + policy.peers.len();
+    match given <= HOST_ADDRESSES {
+        true => Ok(()),
+        false => Err(FilterError::TooManyAddresses { given, most: HOST_ADDRESSES }),
     }
 }
 

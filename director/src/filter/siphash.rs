@@ -6,6 +6,7 @@
 
 use netio::bpf::Register::{self, R0, R1, R2, R3, R4, R5, R10};
 use netio::bpf::{Alu, Assembler, Size};
+use nlb::key::HashKey;
 
 /// The state, `v0` to `v3` of the paper.
 const STATE: [Register; 4] = [R1, R2, R3, R4];
@@ -23,10 +24,10 @@ const LAST_ROUNDS: usize = 3;
 
 /// Leaves in `r0` the hash of the words on the stack at `r10 + places`, each of which stands for
 /// its eight bytes, the lowest first. `r1` to `r5` are lost.
-pub(super) fn siphash(asm: &mut Assembler, key: [u64; 2], places: &[i16]) {
+pub(super) fn siphash(asm: &mut Assembler, key: HashKey, places: &[i16]) {
     let [v0, v1, v2, v3] = STATE;
     for (at, register) in STATE.into_iter().enumerate() {
-        asm.load_constant(register, START[at] ^ key[at % 2]);
+        asm.load_constant(register, START[at] ^ if at % 2 == 0 { key.k0 } else { key.k1 });
     }
     for place in places {
         asm.load(Size::Double, WORD, R10, *place);

@@ -109,7 +109,8 @@ impl Host {
         }
     }
 
-    /// Takes what the kernel's socket table and the filter's pins say of the flows held here.
+    /// Takes what the kernel's socket table and the filter's pins say of the flows held here. Those
+    /// of a slot that is disabled are given up.
     ///
     /// # Errors
     /// When the kernel refuses to list the pins.
@@ -125,6 +126,16 @@ impl Host {
         tuples.extend(pins.into_iter().filter(|pin| !pin.closing).map(|pin| pin.tuple));
         tuples.sort_unstable();
         tuples.dedup();
+        let disabled = self.disabled();
+        if !disabled.is_empty() {
+            let given_up = |tuple: &Tuple| {
+                let place = flows::place(tuple, &self.policy.rules, self.key.hash());
+                place.is_some_and(|(slot, _)| disabled.contains(&slot))
+            };
+            for tuple in tuples.extract_if(.., |tuple| given_up(tuple)) {
+                self.filter.retire(&tuple, clock)?;
+            }
+        }
         let counted = flows::count(tuples, &self.policy.rules, self.key.hash());
         let slots: Vec<Slot> = self.policy.rules.slots().collect();
         for slot in slots {
@@ -132,6 +143,13 @@ impl Host {
             self.membership.flows(slot, buckets, *count, now);
         }
         Ok(())
+    }
+
+    /// The slots whose flows end here, because the operator has disabled them.
+    fn disabled(&self) -> Vec<Slot> {
+        let maps = Slot::all().zip(self.membership.maps());
+        let takes_part = self.membership.service() == Service::Active;
+        maps.filter(|(_, map)| takes_part && !map.pinned_pass).map(|(slot, _)| slot).collect()
     }
 
     /// Tells membership how many connections have been opened, and forgets idle pins. `clock` is

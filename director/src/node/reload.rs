@@ -9,6 +9,7 @@ use ::nlb::host::HostId;
 use tracing::{info, warn};
 
 use super::about::About;
+use super::answers::those;
 use super::host::Host;
 use super::plan;
 use crate::config::{self, Config};
@@ -64,7 +65,8 @@ impl Reload {
         about.clear_warning("reload");
         let waits = host.membership.status().plan_waits_for.filter(|hosts| !hosts.is_empty());
         let message = waits.map(|hosts| {
-            format!("the new rules come in force when hosts {hosts} have them too: reload there")
+            let hosts = those(hosts);
+            format!("the new rules come in force when they are on {hosts} too: reload there")
         });
         info!("reloaded{}", message.as_ref().map(|it| format!(": {it}")).unwrap_or_default());
         Ok(message)

@@ -24,7 +24,7 @@ use crate::control::nlb::{NlbAnswer, NlbCommand};
 use crate::control::remote::random;
 
 /// Datagrams looked at in a second: each costs some microseconds.
-const RATE: u32 = 1000;
+const RATE: u32 = 5000;
 /// Commands carried out at a time.
 const AT_A_TIME: usize = 4;
 /// Larger than any message.
@@ -102,7 +102,7 @@ impl Remote {
             readers.spawn(async move { read(&socket, &own, &judge, &obey).await });
         }
         while readers.join_next().await.is_some() {}
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
@@ -151,7 +151,7 @@ async fn read(
                 });
             }
             Err(Some(reason)) => obey.refuse(reason.label(), reason.explanation()),
-            Err(None) => obey.refuse("rate", "datagrams for remote control beyond 1000 a second"),
+            Err(None) => obey.refuse("rate", "datagrams for remote control beyond 5000 a second"),
         }
     }
 }

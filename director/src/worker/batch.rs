@@ -11,7 +11,6 @@
 
 use std::time::Duration;
 
-use forwarding::wire::ethernet;
 use forwarding::{Packet, checksum};
 use netio::{Frame, PartialChecksum, prefetch};
 
@@ -28,69 +27,76 @@ impl Worker {
         port: usize,
         batch: &mut Vec<Frame>,
     ) {
+        if self.ports[port].filter.is_some() {
+            self.leave_to_the_kernel(port, batch);
+        }
         for frame in &*batch {
             if let Some(first) = self.pool.bytes(frame).first() {
                 prefetch(first);
             }
         }
-        for (sighting, frame) in self.sightings.iter_mut().zip(&*batch) {
-            *sighting = self.dispatcher.sight(self.pool.bytes(frame));
+        // One bit for each packet that may go the short way.
+        let mut plain = 0_u64;
+        for (place, (sighting, frame)) in self.sightings.iter_mut().zip(&*batch).enumerate() {
+            if let Some(sighted) = self.dispatcher.sight(self.pool.bytes(frame)) {
+                *sighting = sighted;
+                plain |= 1 << place;
+            }
         }
-        for sighting in self.sightings[..batch.len()].iter_mut().flatten() {
-            self.dispatcher.locate(sighting);
+        for (place, sighting) in self.sightings[..batch.len()].iter_mut().enumerate() {
+            if plain & 1 << place != 0 {
+                self.dispatcher.locate(sighting);
+            }
         }
         let moment = Moment::of(now);
-        for (place, frame) in batch.drain(..).enumerate() {
-            self.forward(now, moment, services, port, place, frame);
-        }
-    }
-
-    /// The last stage, for the packet in this place of its batch.
-    #[inline(always)]
-    fn forward(
-        &mut self,
-        now: Duration,
-        moment: Moment,
-        services: &Services,
-        port: usize,
-        place: usize,
-        mut frame: Frame,
-    ) {
-        if let Some(filter) = &self.ports[port].filter
-            && !filter.wants(self.pool.bytes(&frame))
-        {
-            return self.pool.release(frame);
-        }
-        let carried = match self.sightings.get(place) {
-            Some(Some(sighting)) => {
-                let (start, len) = (frame.start(), frame.len());
-                let mut packet = Packet::new(self.pool.chunk_mut(&mut frame), start, len);
-                let routes = &mut self.routes;
-                let carried = self.dispatcher.carry(moment, routes, &mut packet, sighting);
-                carried.map(|carried| (carried, packet.start()))
+        for (place, mut frame) in batch.drain(..).enumerate() {
+            let (start, len) = (frame.start(), frame.len());
+            let mut packet = Packet::new(self.pool.chunk_mut(&mut frame), start, len);
+            let carried = match plain & 1 << place {
+                0 => None,
+                _ => {
+                    let (routes, sighting) = (&mut self.routes, &self.sightings[place]);
+                    self.dispatcher.carry(moment, routes, &mut packet, sighting)
+                }
+            };
+            match carried {
+                Some(carried) => {
+                    let start = packet.start();
+                    self.depart(frame, start, &carried);
+                }
+                None => self.decide(now, services, port, frame, now),
             }
-            _ => None,
-        };
-        match carried {
-            Some((carried, start)) => self.depart(frame, start, &carried),
-            None => self.decide(now, services, port, frame, now),
         }
     }
 
-    /// Writes the Ethernet addresses and queues the frame, which begins at `start` of its chunk.
+    /// Gives back copies of what is the kernel's.
+    #[cold]
+    fn leave_to_the_kernel(&mut self, port: usize, batch: &mut Vec<Frame>) {
+        let Some(filter) = &self.ports[port].filter else { return };
+        let mut ours = 0;
+        for place in 0..batch.len() {
+            if filter.wants(self.pool.bytes(&batch[place])) {
+                batch.swap(ours, place);
+                ours += 1;
+            }
+        }
+        for frame in batch.drain(ours..) {
+            self.pool.release(frame);
+        }
+    }
+
+    /// Queues the frame, which begins at `start` of its chunk.
     #[inline(always)]
     fn depart(&mut self, mut frame: Frame, start: usize, carried: &Carried) {
-        let Carried { method, exit, partial, end } = *carried;
-        let Some(out) = self.out.get_mut(exit.port) else { return self.pool.release(frame) };
+        let Carried { method, port, partial, end, .. } = *carried;
+        let Some(out) = self.out.get_mut(port) else { return self.pool.release(frame) };
         self.pool.reshape(&mut frame, start, end);
-        let bytes = self.pool.bytes_mut(&mut frame);
-        ethernet::set_addresses(bytes, exit.to, exit.from);
         frame.partial = match partial {
-            Some(partial) if self.ports[exit.port].port.completes_checksums() => {
+            Some(partial) if self.ports[port].port.completes_checksums() => {
                 Some(PartialChecksum { start: partial.start as u16, offset: partial.offset as u16 })
             }
             Some(partial) => {
-                checksum::complete(bytes, partial, end);
+                checksum::complete(self.pool.bytes_mut(&mut frame), partial, end);
                 None
             }
             None => None,

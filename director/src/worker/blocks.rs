@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     fn way(port: usize) -> Exit {
-        Exit { mtu: 1500, source: None, port, from: [2; 6], to: [4; 6] }
+        Exit { mtu: 1500, source: None, port, addresses: [4; 12] }
     }
 
     #[test]

@@ -39,8 +39,8 @@ pub use status::{FrameLedger, WorkerStatus};
 use sweep::Sweep;
 use waiting::Waiting;
 
-/// Frames taken from a port in one breath.
-const BATCH: usize = 64;
+/// Frames taken from a port in one breath: as many as a word has bits.
+const BATCH: usize = u64::BITS as usize;
 
 /// Breaths at most when told to stop: rings are that long, and an AF_PACKET port, which sees
 /// packets as long as it is open, must not keep us.
@@ -122,8 +122,8 @@ pub struct Worker {
     status: Arc<WorkerStatus>,
     stop: Arc<AtomicBool>,
     batch: Vec<Frame>,
-    /// What is known of the packets of a batch, in their order.
-    sightings: Box<[Option<Sighting>; BATCH]>,
+    /// What is known of the plain packets of a batch, in their order.
+    sightings: Box<[Sighting; BATCH]>,
     /// Where the sweep of the connection table goes on, and where it is through.
     sweep: Sweep,
 }
@@ -149,7 +149,7 @@ impl Worker {
             status: parts.status,
             stop: parts.stop,
             batch: Vec::with_capacity(BATCH),
-            sightings: Box::new([None; BATCH]),
+            sightings: Box::new([Sighting::default(); BATCH]),
             sweep: Sweep::of_worker(parts.index, parts.workers),
         }
     }

@@ -120,7 +120,10 @@ impl KernelRoutes {
         let link = self.link(&path).ok()?;
         let Path { mtu, source, .. } = path;
         let Link { port, source: from, destination: to, vlan } = link;
-        vlan.is_none().then_some(Exit { mtu, source, port, from, to })
+        let mut addresses = [0; 12];
+        addresses[..6].copy_from_slice(&to);
+        addresses[6..].copy_from_slice(&from);
+        vlan.is_none().then_some(Exit { mtu, source, port, addresses })
     }
 
     /// Whether the last `refresh` found something new.

@@ -76,6 +76,16 @@ impl Sum {
         fold(self.0)
     }
 
+    /// Whether [`folded`](Sum::folded) is this, sooner told than folded.
+    #[inline]
+    pub fn is(self, folded: u16) -> bool {
+        match self.0 {
+            0 => folded == 0,
+            // Folding keeps the remainder by 0xffff, of which 0 is never what is left of more than 0.
+            sum => folded != 0 && (sum + u64::from(!folded)).is_multiple_of(0xffff),
+        }
+    }
+
     /// What a checksum field is filled with: the complement of the sum.
     #[inline]
     pub fn checksum(self) -> u16 {

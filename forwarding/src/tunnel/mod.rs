@@ -42,6 +42,7 @@ mod outer;
 pub use decapsulate::{decapsulate, decapsulate_gue, quoted};
 pub use gue::SourcePorts;
 pub use outer::Outer;
+pub(crate) use outer::outer_traffic_class;
 
 /// What is put around a packet: the tunnel type of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

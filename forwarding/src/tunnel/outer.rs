@@ -136,8 +136,14 @@ fn traffic_class(frame: &[u8], headers: &Headers) -> Option<u8> {
         Family::V4 => ipv4::Header::at(frame, headers.l3)?.traffic_class(),
         Family::V6 => ipv6::Header::at(frame, headers.l3)?.traffic_class(),
     };
-    Some(match inner & ECN {
+    Some(outer_traffic_class(inner))
+}
+
+/// DSCP and ECN of the outer header of a packet that has these.
+#[inline]
+pub(crate) fn outer_traffic_class(inner: u8) -> u8 {
+    match inner & ECN {
         CE => inner & !ECN | ECT_0,
         _ => inner,
-    })
+    }
 }

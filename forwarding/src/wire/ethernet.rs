@@ -124,6 +124,14 @@ pub fn set_addresses(frame: &mut [u8], destination: Address, source: Address) {
     }
 }
 
+/// The same with both as they stand in a frame.
+#[inline(always)]
+pub fn put_addresses(frame: &mut [u8], addresses: &[u8; field::ADDRESSES]) {
+    if let Some(place) = frame.first_chunk_mut() {
+        *place = *addresses;
+    }
+}
+
 /// Gives the frame the tag of the network it leaves on: inserts, replaces (keeping the priority)
 /// or, with `None`, removes its 802.1Q tag. `headers` follows, and so must a partial checksum: move
 /// it by what `headers.l3` has moved ([`Partial::moved`](crate::checksum::Partial::moved)).

@@ -37,7 +37,7 @@ impl Death {
     pub(super) fn sentence(&self) -> String {
         let lost = self.wanted - self.tally.answered().min(self.wanted);
         format!(
-            "nlb: host{VICTIM} was killed while {} requests were under way, {} at a time; the others had its \
+            "nlb: server{VICTIM} was killed while {} requests were under way, {} at a time; the others had its \
              clients {:.1} s later, and {lost} failed\n",
             self.wanted,
             self.concurrency,
@@ -52,7 +52,7 @@ pub(super) fn show(requests: u64) -> Result<(Vec<Row>, Death)> {
     let lab_program = programs::path("switchyard-lab")?;
     let mut rows = Vec::new();
 
-    say("\none file for both modes: building a client, a director and three hosts");
+    say("\none file for both modes: building a client, a director and three servers");
     let cluster = Cluster::build("demo", HOSTS)?;
     let _web = cluster.start_web(&lab_program, 512)?;
     let (director, agents) =
@@ -71,7 +71,7 @@ pub(super) fn show(requests: u64) -> Result<(Vec<Row>, Death)> {
         agent.stop()?;
     }
 
-    say("\nnlb: the same file with mode = \"nlb\" on each host, and no director");
+    say("\nnlb: the same file with mode = \"nlb\" on each server, and no director");
     let nodes = cluster.start_nodes(&cluster.config("nlb", NLB, ""))?;
     cluster.client.forget_neighbours("eth0")?;
     for (family, vip) in families {
@@ -84,7 +84,7 @@ pub(super) fn show(requests: u64) -> Result<(Vec<Row>, Death)> {
         )?);
     }
 
-    say(&format!("\nnlb: the same, and host{VICTIM} is killed"));
+    say(&format!("\nnlb: the same, and server{VICTIM} is killed"));
     let plan = Plan::new(SocketAddr::new(VIP_V4, 80), 4 * requests);
     let (tally, settled) = std::thread::scope(|scope| {
         let death = scope.spawn(|| -> Result<Duration> {
@@ -110,7 +110,10 @@ fn fetch(
     plan: Plan,
 ) -> Result<Row> {
     let title = format!("  {family}  {} requests to {}", plan.count, plan.target);
-    let tally = cluster.fetch(&plan, |progress| show_progress(&title, progress))?;
+    let mut tally = cluster.fetch(&plan, |progress| show_progress(&title, progress))?;
+    // One column of the table for each, as for the servers of the other scenarios.
+    let names = std::mem::take(&mut tally.by_server).into_iter();
+    tally.by_server = names.map(|(name, count)| (name.replace("host", "server"), count)).collect();
     finish_progress(&title, &tally);
     Ok(Row { method, family, scheduler, tally, wanted: plan.count })
 }

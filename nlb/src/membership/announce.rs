@@ -9,8 +9,13 @@ use crate::heartbeat::{
     Detail, Extent, Heartbeat, MAX_MARKS, Phase, Room, SlotReport, SlotTerms, Subject,
 };
 
+use crate::slot::Slot;
+
 use super::misfit::marks;
 use super::{Membership, SlotState};
+
+/// How often news of a slot is told before it only takes its turn: one heartbeat may be lost.
+const TELL: u8 = 2;
 
 /// What was told last, slot by slot.
 #[derive(Debug, Default)]
@@ -18,7 +23,7 @@ pub(super) struct Told {
     revision: u32,
     phase: Option<Phase>,
     slots: Vec<Said>,
-    /// The detail that is first the next time: they take turns.
+    /// The slot whose turn is next when there is no news.
     turn: usize,
 }
 
@@ -26,6 +31,8 @@ pub(super) struct Told {
 struct Said {
     claim: BucketSet,
     pins: BucketSet,
+    /// How often claim and pins are still news.
+    news: [u8; 2],
 }
 
 impl Told {
@@ -35,14 +42,24 @@ impl Told {
     }
 
     /// Takes over what is said now; a new revision where something has grown.
-    fn say(&mut self, phase: Phase, slots: Vec<Said>) {
+    fn say(&mut self, phase: Phase, mut slots: Vec<Said>) {
         let grown = |(now, before): (&Said, &Said)| {
             !now.claim.is_subset(&before.claim) || !now.pins.is_subset(&before.pins)
         };
         let same = self.phase == Some(phase) && self.slots.len() == slots.len();
-        if !same || slots.iter().zip(&self.slots).any(grown) {
+        if same && !slots.iter().zip(&self.slots).any(grown) {
+            for (now, before) in slots.iter_mut().zip(&self.slots) {
+                let news = |changed: bool, before: u8| if changed { TELL } else { before };
+                now.news = [
+                    news(now.claim != before.claim, before.news[0]),
+                    news(now.pins != before.pins, before.news[1]),
+                ];
+            }
+        } else {
             self.revision = self.revision.wrapping_add(1);
-            self.turn = 0;
+            for now in &mut slots {
+                now.news = [TELL; 2];
+            }
         }
         self.phase = Some(phase);
         self.slots = slots;
@@ -86,34 +103,56 @@ impl Membership {
     }
 
     fn said(&self, phase: Phase, state: &SlotState) -> Said {
-        match phase {
-            Phase::Converging => Said { claim: state.serving.clone(), pins: state.pins() },
-            Phase::Converged => Said { claim: state.extras(), pins: state.pins() },
-            Phase::Quarantined | Phase::Goodbye => Said::default(),
-        }
+        let (claim, pins) = match phase {
+            Phase::Converging => (state.serving.clone(), state.pins()),
+            Phase::Converged => (state.extras(), state.pins()),
+            Phase::Quarantined | Phase::Goodbye => Default::default(),
+        };
+        Said { claim, pins, news: [0; 2] }
     }
 
+    /// News first, then one slot after the other, as far as there is room.
     fn add_details(&mut self, heartbeat: &mut Heartbeat) {
         let mut room = Room::of(heartbeat);
-        let details: Vec<Detail> = self
+        let turn = self.told.turn;
+        let mut some: Vec<(Subject, Slot)> = self
             .slots_in_order()
-            .zip(&self.told.slots)
-            .flat_map(|(slot, said)| {
-                [(Subject::Claim, &said.claim), (Subject::Pins, &said.pins)]
-                    .into_iter()
-                    .filter(|(_, buckets)| extent(buckets) == Extent::Some)
-                    .map(move |(subject, buckets)| Detail {
-                        slot,
-                        subject,
-                        buckets: buckets.clone(),
-                    })
+            .flat_map(|slot| [(Subject::Claim, slot), (Subject::Pins, slot)])
+            .filter(|&(subject, slot)| {
+                extent(self.told.slots[slot.index()].set(subject)) == Extent::Some
             })
             .collect();
-        let Some(turn) = self.told.turn.checked_rem(details.len()) else { return };
-        let (later, first) = details.split_at(turn);
-        let fitting = first.iter().chain(later).take_while(|detail| room.take(detail));
-        heartbeat.details = fitting.cloned().collect();
-        self.told.turn = turn + heartbeat.details.len();
+        let news = |told: &Told, (subject, slot): (Subject, Slot)| {
+            told.slots[slot.index()].news[subject as usize]
+        };
+        some.sort_by_key(|&(subject, slot)| {
+            (news(&self.told, (subject, slot)) == 0, slot.index() < turn, slot)
+        });
+        for &(subject, slot) in &some {
+            let said = &mut self.told.slots[slot.index()];
+            let detail = Detail { slot, subject, buckets: said.set(subject).clone() };
+            if !room.take(&detail) {
+                break;
+            }
+            said.news[subject as usize] = said.news[subject as usize].saturating_sub(1);
+            self.told.turn = slot.index() + 1;
+            heartbeat.details.push(detail);
+        }
+        if self.told.turn >= self.told.slots.len() {
+            self.told.turn = 0;
+        }
+        if some.iter().any(|&detail| news(&self.told, detail) > 0) {
+            self.pulse.go_on(self.now);
+        }
+    }
+}
+
+impl Said {
+    fn set(&self, subject: Subject) -> &BucketSet {
+        match subject {
+            Subject::Claim => &self.claim,
+            Subject::Pins => &self.pins,
+        }
     }
 }
 

@@ -24,6 +24,7 @@ impl Membership {
         if self.standing != Standing::Member || !self.link {
             return;
         }
+        self.note_silent();
         self.note_lost();
         self.quarantine_misfits();
         if self.quarantine.is_none() {
@@ -36,6 +37,15 @@ impl Membership {
             self.hand_over();
         }
         self.advance_drain();
+    }
+
+    /// Says at once when a host falls silent: the others wait for this word to drop it.
+    fn note_silent(&mut self) {
+        let fresh = self.fresh();
+        if !self.heard_before.is_subset(fresh) {
+            self.pulse.prompt(self.now);
+        }
+        self.heard_before = fresh;
     }
 
     /// Since when others hear whom this host does not.
@@ -85,9 +95,7 @@ impl Membership {
         let one_way = outcome.one_way.union(deaf_to_us);
         if one_way != self.one_way {
             self.one_way = one_way;
-            if !one_way.is_empty() {
-                self.journal.note(Event::OneWay(one_way));
-            }
+            self.journal.note(Event::OneWay(one_way));
         }
     }
 

@@ -49,7 +49,8 @@ pub enum Event {
     Overlap(HostId),
     /// The others went on without this host; it stopped serving.
     LeftOut(HostId),
-    /// This host hears others that do not hear it, or the other way round.
+    /// This host hears these others and they do not hear it, or the other way round; none of them
+    /// any more when the set is empty.
     OneWay(HostSet),
     /// Heartbeats with this cluster's address and another key.
     OtherKey,

@@ -8,11 +8,10 @@
 
 use crate::buckets::BucketSet;
 use crate::heartbeat::{Operator, Phase};
-use crate::host::HostId;
 use crate::map::{Target, target};
 use crate::slot::Slot;
 
-use super::settings::{Plan, Share};
+use super::settings::Share;
 use super::slots::SlotState;
 use super::view::members;
 use super::{Event, Membership};
@@ -30,7 +29,7 @@ impl Membership {
             let hold = plan.hold && plan.operator == Operator::Enabled && self.drain.is_none();
             self.slots[index].commit(share, hold.then_some(until));
         }
-        self.flows_wanted = !self.slots.is_empty();
+        self.want_flows();
         self.maps_version += 1;
     }
 
@@ -51,16 +50,23 @@ impl Membership {
         self.slots[index].set_map(map, members);
     }
 
-    /// Whatever may change hands now.
+    /// Whatever may change hands now. While the cluster converges nobody acquires, so what is held
+    /// is not released then.
     pub(super) fn hand_over(&mut self) {
-        let mut released = false;
-        for slot in &mut self.slots {
-            released |= slot.expire(self.now);
+        let (mut released, mut expired) = (false, false);
+        for slot in self.slots.iter_mut().filter(|_| self.converged) {
+            released |= slot.release_idle();
+            if slot.expire(self.now) {
+                released = true;
+                expired = true;
+            }
         }
         let changed = if self.converged { self.acquire() } else { self.yield_overlaps() };
         let tainted = self.taint();
+        if expired {
+            self.want_flows();
+        }
         if released {
-            self.flows_wanted = true;
             self.pulse.prompt(self.now);
         }
         if released || changed || tainted {
@@ -115,7 +121,7 @@ impl Membership {
                 if !overlap.is_empty() && (its > mine || (its == mine && host < me)) {
                     self.slots[slot.index()].give_up(&overlap);
                     self.journal.note(Event::Overlap(host));
-                    self.flows_wanted = true;
+                    self.want_flows();
                     self.pulse.prompt(self.now);
                     changed = true;
                 }
@@ -126,26 +132,24 @@ impl Membership {
 
     /// Marks served buckets in which other hosts hold flows. Whether a mark has changed.
     fn taint(&mut self) -> bool {
-        let tolerance = self.settings.tolerance;
-        let living = |host: &HostId| self.peer(*host).is_some_and(|p| p.fresh(self.now, tolerance));
-        let others: Vec<HostId> = HostId::all().filter(living).collect();
+        let fresh = self.fresh();
         let mut changed = false;
         for slot in self.slots_in_order() {
-            let pinned = others.iter().filter_map(|&host| self.peer(host)).fold(
-                BucketSet::EMPTY,
-                |all, peer| {
-                    if peer.last.digest != self.plan.digest {
-                        return all;
-                    }
-                    // Who is left out has not said yet what becomes of the flows it serves.
-                    let left_out = peer.last.phase == Phase::Converging
-                        && !self.view.hosts.contains(peer.last.host);
-                    let claim = left_out.then(|| peer.claim(slot).unwrap_or(BucketSet::ALL));
-                    all.union(&peer.pins(slot)).union(&claim.unwrap_or_default())
-                },
-            );
+            let mut tainted = BucketSet::EMPTY;
+            let others = fresh.iter().filter_map(|host| self.peer(host));
+            for peer in others.filter(|peer| peer.last.digest == self.plan.digest) {
+                if let Some(pins) = peer.pins(slot) {
+                    tainted = tainted.union(&pins);
+                }
+                // Who is left out has not said yet what becomes of the flows it serves.
+                let left_out = peer.last.phase == Phase::Converging
+                    && !self.view.hosts.contains(peer.last.host);
+                if left_out {
+                    tainted = tainted.union(&peer.claim(slot).unwrap_or(BucketSet::ALL));
+                }
+            }
             let state = &mut self.slots[slot.index()];
-            let tainted = pinned.intersection(&state.serving);
+            tainted = tainted.intersection(&state.serving);
             changed |= tainted != state.tainted;
             state.tainted = tainted;
         }
@@ -155,21 +159,5 @@ impl Membership {
     pub(super) fn slots_in_order(&self) -> impl Iterator<Item = Slot> + use<> {
         let count = self.slots.len();
         Slot::all().take(count)
-    }
-
-    /// Puts a plan in force. Slots of groups that stay keep what they serve.
-    pub(super) fn install(&mut self, plan: Plan) {
-        let mut before = std::mem::take(&mut self.slots);
-        self.slots = plan
-            .slots
-            .iter()
-            .map(|slot| match before.iter().position(|state| state.group == slot.group) {
-                Some(place) => before.swap_remove(place),
-                None => SlotState::new(slot.group),
-            })
-            .collect();
-        self.plan = plan;
-        self.maps_version += 1;
-        self.told.forget();
     }
 }

@@ -23,8 +23,8 @@
 //! the [`maps`](Membership::maps) when [`maps_version`](Membership::maps_version) has moved; send
 //! what [`take_heartbeat`](Membership::take_heartbeat) gives until it gives nothing.
 //!
-//! Where to read: [`suspicion`] who is alive, `converge` what follows, `slots` one slot's buckets,
-//! `handover` how they change hands, `announce` what is told.
+//! Where to read: `admit` who is believed, `suspicion` who is alive, `converge` what follows,
+//! `slots` one slot's buckets, `handover` how they change hands, `announce` what is told.
 
 use std::time::Duration;
 
@@ -45,6 +45,7 @@ mod offers;
 mod peer;
 mod pulse;
 mod query;
+mod rollout;
 mod settings;
 mod slots;
 mod suspicion;
@@ -107,6 +108,8 @@ pub struct Membership {
     epoch: u64,
     peers: Peers,
     contenders: Peers,
+    /// Hosts heard when it was looked last.
+    heard_before: HostSet,
     /// Since when others hear a host that this one does not.
     unheard_since: [Option<Duration>; MAX_HOSTS],
     misfits: HostSet,
@@ -168,6 +171,7 @@ impl Membership {
             epoch: 0,
             peers: Peers::default(),
             contenders: Peers::default(),
+            heard_before: HostSet::EMPTY,
             unheard_since: [None; MAX_HOSTS],
             misfits: HostSet::EMPTY,
             duplicates: HostSet::EMPTY,
@@ -248,13 +252,9 @@ impl Membership {
     pub fn flows(&mut self, slot: Slot, buckets: &BucketSet, count: u32, now: Duration) {
         self.advance(now);
         let Some(state) = self.slots.get_mut(slot.index()) else { return };
-        let released = state.count_flows(buckets, count);
+        state.count_flows(buckets, count);
         if slot.index() + 1 == self.slots.len() {
             self.flows_wanted = false;
-        }
-        if released {
-            self.maps_version += 1;
-            self.pulse.prompt(now);
         }
         self.evaluate();
     }
@@ -280,6 +280,12 @@ impl Membership {
         }
         let heartbeat = self.announce();
         Some(heartbeat.encode(self.settings.key.seal()))
+    }
+
+    /// Buckets move: what is known of their flows is too old.
+    fn want_flows(&mut self) {
+        self.flows_wanted = !self.slots.is_empty();
+        self.journal.note(Event::FlowsWanted);
     }
 
     /// What the filter is to do, slot by slot in order.

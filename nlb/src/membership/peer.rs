@@ -92,11 +92,15 @@ impl Peer {
         told(report.claim, self.known.get(slot.index())?.claim.as_ref())
     }
 
-    /// The buckets it holds flows in without serving them; all when it did not say which yet.
-    pub(super) fn pins(&self, slot: Slot) -> BucketSet {
-        let report = self.last.slots.get(slot.index()).map(|&(_, report)| report.pins);
+    /// The buckets it holds flows in without serving them; all when it did not say which yet,
+    /// `None` when there are none.
+    pub(super) fn pins(&self, slot: Slot) -> Option<BucketSet> {
+        let (_, report) = self.last.slots.get(slot.index())?;
         let known = self.known.get(slot.index()).and_then(|known| known.pins.as_ref());
-        told(report.unwrap_or_default(), known).unwrap_or(BucketSet::ALL)
+        match report.pins {
+            Extent::None => None,
+            extent => Some(told(extent, known).unwrap_or(BucketSet::ALL)),
+        }
     }
 }
 

@@ -101,11 +101,19 @@ impl SlotState {
         self.opened_frozen = None;
     }
 
-    /// The flows there are now. Whether held buckets were released because theirs have ended.
-    pub(super) fn count_flows(&mut self, flows: &BucketSet, count: u32) -> bool {
+    /// The flows there are now.
+    pub(super) fn count_flows(&mut self, flows: &BucketSet, count: u32) {
         self.flows = flows.clone();
         self.flow_count = count;
         self.unsure = BucketSet::EMPTY;
+    }
+
+    /// Releases what is held and has no flows any more; whether there was any.
+    pub(super) fn release_idle(&mut self) -> bool {
+        if self.holds.is_empty() {
+            return false;
+        }
+        let flows = &self.flows.union(&self.unsure);
         let idle = |hold: &Hold| hold.buckets.minus(flows);
         let released = self.holds.iter().fold(BucketSet::EMPTY, |all, hold| all.union(&idle(hold)));
         for hold in &mut self.holds {
@@ -117,6 +125,9 @@ impl SlotState {
     /// Releases what was held long enough; whether there was any.
     pub(super) fn expire(&mut self, now: Duration) -> bool {
         let due = |hold: &&Hold| hold.until <= now;
+        if !self.holds.iter().any(|hold| due(&hold)) {
+            return false;
+        }
         let released = self
             .holds
             .iter()

@@ -169,7 +169,8 @@ fn finish(mut world: World, members: HostSet, noticed: Option<Duration>) -> Outc
     let measures = world.measures();
     // What comes after must be quiet.
     let before = world.convergences();
-    world.run(Duration::from_secs(40));
+    let calm = world.now + Duration::from_secs(10);
+    world.run_while(Duration::from_secs(40), |world| world.now >= calm && world.as_computed());
     let quiet = world.settled(members) && world.convergences() == before;
     let mut violations = std::mem::take(&mut world.violations);
     for (wrong, what) in [

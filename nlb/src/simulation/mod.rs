@@ -19,6 +19,7 @@ mod measure;
 mod network;
 mod node;
 mod random;
+mod rules;
 pub mod table;
 mod world;
 

@@ -221,3 +221,28 @@ fn an_isolated_node_serves_or_stops_as_configured() {
         assert!(if serves { all } else { none }, "{isolated:?}");
     }
 }
+
+/// Of two that serve the same, the side goes on that has more to lose.
+#[test]
+fn when_parts_meet_the_side_with_fewer_connections_gives_up() {
+    for busy in [[0, 1], [2, 3]] {
+        let mut world = cluster(1, 4, SECOND, 0.0);
+        world.once = false;
+        world.network.part(&[0, 1], &[2, 3]);
+        world.run(20 * SECOND);
+        for place in busy {
+            for slot in nlb::slot::Slot::all().take(5) {
+                world.with(place, |node, _| node.membership.opened(slot, 1_000_000));
+            }
+        }
+        world.network.heal();
+        world.run(2 * SECOND);
+        for place in 0..4 {
+            let gave_up = world.told(place, |event| matches!(event, Event::Overlap(_)));
+            assert_eq!(gave_up, !busy.contains(&place), "node {place}, busy: {busy:?}");
+        }
+        world.once = true;
+        settles(&mut world, hosts(4), 15 * SECOND, 1);
+        sound(&world, 1);
+    }
+}

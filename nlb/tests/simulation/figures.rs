@@ -10,7 +10,7 @@ fn within_limits(name: &str) {
     let mut faults = Vec::new();
     for case in CASES.iter().filter(|case| case.name.starts_with(name)) {
         for &nodes in case.nodes {
-            let row = table::line(case, nodes, seeds(2));
+            let row = table::line(case, nodes, seeds(if nodes > 8 { 1 } else { 2 }));
             println!("{row}");
             faults.extend(
                 row.faults.iter().map(|fault| format!("{}, {nodes}: {fault:?}", case.name)),

@@ -202,6 +202,25 @@ fn buckets_with_affinity_move_when_their_flows_end_others_at_once() {
     sound(&world, 1);
 }
 
+/// While the cluster converges nobody acquires: a bucket released then would be without a host.
+#[test]
+fn a_held_bucket_whose_flows_end_during_a_convergence_is_not_released_into_it() {
+    let mut world = cluster(1, 2, SECOND, 0.0);
+    world.flow_life = 8 * SECOND;
+    world.run(20 * SECOND);
+    world.start(nlb::simulation::settings(2, SECOND, 3), nlb::simulation::plan(id(3)));
+    world.run_while(10 * SECOND, |world| world.agreed(hosts(3)));
+    world.mark();
+    let late = serving(&world, 2, 3);
+    world.flow_rate = 0;
+    world.start(nlb::simulation::settings(3, SECOND, 4), nlb::simulation::plan(id(4)));
+    world.run(20 * SECOND);
+    assert!(world.agreed(hosts(4)) && late < 1365);
+    let gap = world.measures().gap;
+    assert!(gap < SECOND, "a bucket was without a server for {gap:?}");
+    sound(&world, 1);
+}
+
 #[test]
 fn a_busy_bucket_with_affinity_moves_at_its_deadline() {
     let mut world = cluster(1, 2, SECOND, 0.0);
@@ -212,5 +231,44 @@ fn a_busy_bucket_with_affinity_moves_at_its_deadline() {
     assert!(serving(&world, 2, 3) < 1365);
     world.run(20 * SECOND);
     assert_eq!(serving(&world, 2, 3), 1365);
+    sound(&world, 1);
+}
+
+/// 32 groups with affinity and a flow in every bucket: what hosts have to say then does not fit a
+/// heartbeat by far. A join, a weight change and a crash must still come to rest, and nothing may
+/// be served twice on the way.
+#[test]
+fn as_many_busy_groups_as_there_may_be_are_handed_over_in_turns() {
+    let wide = |place: usize| {
+        let mut plan = nlb::simulation::plan(id(place as u8 + 1));
+        let affine = plan.slots[3];
+        plan.slots.truncate(2);
+        plan.slots.extend((0..32).map(|number| nlb::membership::SlotPlan {
+            group: nlb::slot::GroupId(500 + number),
+            ..affine
+        }));
+        plan
+    };
+    let mut world = World::new(1, wide(0).slots.iter().map(|slot| slot.group).collect());
+    for place in 0..3 {
+        world.start(nlb::simulation::settings(place, SECOND, place as u64 + 1), wide(place));
+    }
+    settles(&mut world, hosts(3), 10 * SECOND, 1);
+    world.flow_rate = 20_000;
+    world.flow_life = 3600 * SECOND;
+    world.run(4 * SECOND);
+    world.flow_rate = 10;
+    world.start(nlb::simulation::settings(3, SECOND, 4), wide(3));
+    world.mark();
+    world.run(20 * SECOND);
+    assert!(world.agreed(hosts(4)));
+    let gap = world.measures().gap;
+    assert!(gap < SECOND, "a bucket was without a server for {gap:?}");
+    world.run(25 * SECOND);
+    assert!(world.as_computed(), "held buckets have moved at their deadline");
+    sound(&world, 1);
+    world.crash(0);
+    world.run(SECOND);
+    settles(&mut world, hosts(4).minus(hosts(1)), 10 * SECOND, 1);
     sound(&world, 1);
 }

@@ -95,6 +95,7 @@ fn when_most_hosts_restart_with_new_rules_the_rest_waits_in_quarantine() {
     world.with(2, |node, now| node.membership.reload(second(id(3)), now));
     world.run(10 * SECOND);
     assert!(world.agreed(hosts(3)));
+    world.ask_for(second(id(1)).slots.iter().map(|slot| slot.group).collect());
     world.once = true;
     settles(&mut world, hosts(3), 10 * SECOND, 1);
     sound(&world, 1);

@@ -176,7 +176,10 @@ pub(super) fn read(
         need(root, table.as_ref(), &nlb, report);
         let from_services = rules::of_services(root, services, &nlb.hosts, report);
         nlb.rules.splice(0..0, from_services);
-        rules::check(&nlb.rules, report);
+        // What is wrong with one of them has been told; together they can only be looked at when right.
+        if report.is_clean() {
+            rules::check(&nlb.rules, report);
+        }
     }
     nlb
 }

@@ -63,7 +63,7 @@ fn every_view_comes_back_as_it_was_sent() {
     for view in [
         NlbView::Query(QueryView { last_began: Some(1.5), ..QueryView::default() }),
         NlbView::Rules(RulesView { rules: vec![RuleView::default()] }),
-        NlbView::Display(DisplayView::default()),
+        NlbView::Display(Box::default()),
         NlbView::Filter(FilterView { bucket: Some(4095), ..FilterView::default() }),
         NlbView::History(HistoryView { convergences: vec![ConvergenceView::default()] }),
         NlbView::Connections(ConnectionsView::default()),

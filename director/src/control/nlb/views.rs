@@ -17,7 +17,7 @@ pub enum NlbView {
     Query(QueryView),
     Rules(RulesView),
     Params(ParamsView),
-    Display(DisplayView),
+    Display(Box<DisplayView>),
     Macs(MacsView),
     Filter(FilterView),
     History(HistoryView),

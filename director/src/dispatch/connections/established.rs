@@ -13,7 +13,8 @@ use super::index::Index;
 use super::lanes::Lane;
 use super::place::{Place, Seen, Slot};
 use super::slot::{Moment, Name};
-use super::{Binding, Bindings, Connections, SHARDS, Way, hash_bits};
+use super::slots::number;
+use super::{Bindings, Connections, SHARDS, Way, hash_bits};
 use crate::dispatch::state::State;
 use forwarding::Family;
 use forwarding::plain::Plain;
@@ -22,103 +23,115 @@ use forwarding::plain::Plain;
 #[derive(Clone, Copy, Debug)]
 pub(in crate::dispatch) struct Probe {
     way: Way,
-    hash: u64,
-    /// Of both ends: where it comes from, where it goes.
-    ends: (u64, u64),
     shard: u8,
-    slot: Option<u32>,
+    /// The bucket of the index that most likely has it.
+    bucket: u32,
+    /// The slot that may be its, by its number among all, plus one; 0: none is known.
+    slot: u32,
+    hash: u64,
 }
 
 /// A live connection as it was a moment ago.
+#[derive(Clone, Copy)]
 pub(in crate::dispatch) struct Sight<'a> {
     pub(in crate::dispatch) way: Way,
-    pub(in crate::dispatch) binding: &'a Binding,
     slot: &'a Slot,
     seen: Seen,
+}
+
+impl Default for Probe {
+    fn default() -> Probe {
+        Probe { way: Way::In, shard: 0, bucket: 0, slot: 0, hash: 0 }
+    }
 }
 
 impl Connections {
     /// What `packet` is looked for by. The index's memory is on its way then.
     #[inline(always)]
     pub(in crate::dispatch) fn probe(&self, packet: &Plain) -> Probe {
-        let hash = |end| hash_bits(&self.hasher, packet.protocol, end);
-        let from = hash((packet.source, packet.source_port));
-        let to = hash((packet.destination, packet.destination_port));
         let way = match self.servers.may_have_bits(packet.source) {
             true => Way::Out,
             false => Way::In,
         };
-        Probe::new(way, (from, to)).prefetched(self)
+        let mut probe = self.probe_way(packet, way);
+        probe.bucket = self.index_of(&probe).prefetch(probe.hash);
+        probe
+    }
+
+    /// The same of a packet that goes this way.
+    #[inline(always)]
+    fn probe_way(&self, packet: &Plain, way: Way) -> Probe {
+        let hash = |end| hash_bits(&self.hasher, packet.protocol, end);
+        let from = hash((packet.source, packet.source_port));
+        let to = hash((packet.destination, packet.destination_port));
+        let (client, peer) = match way {
+            Way::In => (from, to),
+            Way::Out => (to, from),
+        };
+        let shard = (client as usize % SHARDS) as u8;
+        Probe { way, shard, bucket: 0, slot: 0, hash: hash_both(client, peer) }
     }
 
     /// Guesses the slot. Its memory is on its way then.
     #[inline(always)]
     pub(in crate::dispatch) fn locate(&self, probe: &mut Probe) {
-        probe.slot = self.index_of(probe).guess(probe.hash);
-        if let Some(slot) = probe.slot.and_then(|slot| self.arena.get(probe.shard(), slot)) {
+        let Some(slot) = self.index_of(probe).guess(probe.hash, probe.bucket) else { return };
+        let number = number(probe.shard(), slot) as u32;
+        probe.slot = number + 1;
+        if let Some(slot) = self.arena.at(number) {
             prefetch(slot);
         }
     }
 
-    /// The connection of `packet`, if it can be seen from here.
+    /// The connection of `packet`, if it can be seen from here and was guessed right. That of a server's
+    /// packet is one of that server if its binding says so.
     #[inline(always)]
-    pub(in crate::dispatch) fn see<'a>(
-        &'a self,
-        probe: &Probe,
-        packet: &Plain,
-        bindings: &'a Bindings,
-    ) -> Option<Sight<'a>> {
-        let found = match probe.slot {
-            Some(slot) => self.look(probe, slot, packet, bindings),
-            None => None,
-        };
-        found.or_else(|| self.search(probe, packet, bindings))
+    pub(in crate::dispatch) fn see(&self, probe: &Probe, packet: &Plain) -> Option<Sight<'_>> {
+        self.look(probe, self.arena.at(probe.slot.checked_sub(1)?)?, packet)
     }
 
     /// Looks at all slots that may have it; and for a client's packet, too, if a server's was
     /// looked for.
     #[cold]
-    fn search<'a>(
-        &'a self,
+    pub(in crate::dispatch) fn search(
+        &self,
         probe: &Probe,
         packet: &Plain,
-        bindings: &'a Bindings,
-    ) -> Option<Sight<'a>> {
+        bindings: &Bindings,
+    ) -> Option<Sight<'_>> {
         let at = |probe: &Probe| {
-            let is_it = |slot| self.look(probe, slot, packet, bindings).is_some();
-            let slot = self.index_of(probe).find(probe.hash, is_it)?;
-            self.look(probe, slot, packet, bindings)
+            let look = |slot| {
+                let sight = self.look(probe, self.arena.get(probe.shard(), slot)?, packet)?;
+                let is_it = probe.way == Way::In
+                    || bindings.get(sight.binding()).is_some_and(|binding| {
+                        let v6 = packet.family == Family::V6;
+                        binding.bits == packet.source && binding.address.is_ipv6() == v6
+                    });
+                is_it.then_some(sight)
+            };
+            let slot = self.index_of(probe).find(probe.hash, |slot| look(slot).is_some())?;
+            look(slot)
         };
         match probe.way {
             Way::In => at(probe),
-            Way::Out => at(probe).or_else(|| at(&Probe::new(Way::In, probe.ends))),
+            Way::Out => at(probe).or_else(|| at(&self.probe_way(packet, Way::In))),
         }
     }
 
     #[inline(always)]
-    fn look<'a>(
-        &'a self,
-        probe: &Probe,
-        slot: u32,
-        packet: &Plain,
-        bindings: &'a Bindings,
-    ) -> Option<Sight<'a>> {
-        let slot = self.arena.get(probe.shard(), slot)?;
+    fn look<'a>(&self, probe: &Probe, slot: &'a Slot, packet: &Plain) -> Option<Sight<'a>> {
         let seen = slot.look()?;
         let (source, destination) =
             ((packet.source, packet.source_port), (packet.destination, packet.destination_port));
         let v6 = packet.family == Family::V6;
-        let binding = &**bindings.get(seen.binding)?;
         let is_it = match probe.way {
             Way::In => seen.name.is(&Name::of_bits(v6, packet.protocol, source, destination)),
             Way::Out => {
                 let answer = Name::of_bits(v6, packet.protocol, destination, source);
                 seen.name.may_be_answered_by(&answer)
-                    && binding.bits == packet.source
-                    && binding.address.is_ipv6() == v6
             }
         };
-        (is_it && !seen.name.is_slow()).then_some(Sight { way: probe.way, binding, slot, seen })
+        (is_it && !seen.name.is_slow()).then_some(Sight { way: probe.way, slot, seen })
     }
 
     #[inline(always)]
@@ -129,28 +142,18 @@ impl Connections {
 
 impl Probe {
     #[inline(always)]
-    fn new(way: Way, ends: (u64, u64)) -> Probe {
-        let (client, peer) = match way {
-            Way::In => ends,
-            Way::Out => (ends.1, ends.0),
-        };
-        let shard = (client as usize % SHARDS) as u8;
-        Probe { way, hash: hash_both(client, peer), ends, shard, slot: None }
-    }
-
-    #[inline(always)]
-    fn prefetched(self, table: &Connections) -> Probe {
-        table.index_of(&self).prefetch(self.hash);
-        self
-    }
-
-    #[inline(always)]
     fn shard(&self) -> usize {
         usize::from(self.shard) % SHARDS
     }
 }
 
 impl Sight<'_> {
+    /// The number of its binding.
+    #[inline(always)]
+    pub(in crate::dispatch) fn binding(&self) -> u32 {
+        self.seen.binding
+    }
+
     /// Its state.
     #[inline(always)]
     pub(in crate::dispatch) fn state(&self) -> State {

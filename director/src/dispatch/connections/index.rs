@@ -104,15 +104,26 @@ fn bucket_of(half: u32, buckets: u32) -> u32 {
 }
 
 impl<B: Buckets> Index<B> {
-    /// Asks for the memory that [`find`](Index::find) will most likely look at.
+    /// Asks for the memory that [`find`](Index::find) will most likely look at. The bucket that is there.
     #[inline(always)]
-    pub(super) fn prefetch(&self, hash: u64) {
-        self.0.prefetch(bucket_of(Trace::of(hash).first, self.0.count().load(Acquire)));
+    pub(super) fn prefetch(&self, hash: u64) -> u32 {
+        let bucket = bucket_of(Trace::of(hash).first, self.0.count().load(Acquire));
+        self.0.prefetch(bucket);
+        bucket
     }
 
-    /// The first slot that may have the hash.
+    /// The first slot that may have the hash; `bucket` is that which has been asked for.
     #[inline(always)]
-    pub(super) fn guess(&self, hash: u64) -> Option<u32> {
+    pub(super) fn guess(&self, hash: u64, bucket: u32) -> Option<u32> {
+        let tag = Trace::of(hash).tag;
+        for place in self.0.get(bucket)? {
+            let entry = place.load(Acquire);
+            if (entry ^ tag) & !SLOT_MASK == 0
+                && let Some(slot) = (entry & SLOT_MASK).checked_sub(1)
+            {
+                return Some(slot);
+            }
+        }
         self.find(hash, |_| true)
     }
 

@@ -48,6 +48,12 @@ impl Arena {
         self.slots.get(number(shard, slot))
     }
 
+    /// The slot that has this number among all.
+    #[inline(always)]
+    pub(super) fn at(&self, number: u32) -> Option<&Slot> {
+        self.slots.get(number as usize)
+    }
+
     /// Takes a slot into use. False when there is no such one.
     pub(super) fn make(&self, shard: usize, slot: u32) -> bool {
         let number = number(shard, slot);
@@ -64,9 +70,9 @@ impl Arena {
     }
 }
 
-/// The number of a shard's slot among all.
+/// The number of a shard's slot among all; 32 bits hold it.
 #[inline(always)]
-fn number(shard: usize, slot: u32) -> usize {
+pub(super) fn number(shard: usize, slot: u32) -> usize {
     let slot = slot as usize;
     (slot / CHUNK * SHARDS + shard) * CHUNK + slot % CHUNK
 }

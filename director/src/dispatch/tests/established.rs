@@ -22,7 +22,9 @@ impl Exits for OneLink {
     fn to_client(&mut self, client: IpAddr) -> Option<Exit> {
         let path = self.path(client)?;
         let to = mac(path.next_hop);
-        Some(Exit { mtu: path.mtu, source: path.source, port: 0, from: [2; 6], to })
+        let mut addresses = [2; 12];
+        addresses[..6].copy_from_slice(&to);
+        Some(Exit { mtu: path.mtu, source: path.source, port: 0, addresses })
     }
 }
 
@@ -59,11 +61,14 @@ impl Bed {
             return None;
         };
         self.dispatcher.settle();
-        let bytes = packet.bytes()[..carried.end].to_vec();
+        let mut bytes = packet.bytes()[..carried.end].to_vec();
+        let to = bytes.first_chunk().copied();
+        // The long way leaves them to the worker.
+        bytes[..12].copy_from_slice(&frame[..12]);
         let headers = forwarding::parse(&bytes).unwrap();
         let path = self.routes.path(headers.destination).unwrap();
         let (method, partial) = (carried.method, carried.partial);
-        Some((Verdict::Transmit { method, path, partial, headers }, Some(carried.exit.to), bytes))
+        Some((Verdict::Transmit { method, path, partial, headers }, to, bytes))
     }
 
     fn long(&mut self, frame: &[u8]) -> Outcome {

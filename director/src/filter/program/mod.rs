@@ -33,8 +33,10 @@ mod verdict;
 
 use netio::bpf::{Assembler, Insn, Label};
 use nlb::filter::{Echo, Policy, Reason};
+use nlb::key::HashKey;
+use nlb::rules::{Rules, Scope};
 
-use super::maps::{self, Memory, Tables};
+use super::maps::{Memory, Tables};
 use super::publish;
 
 /// What is written into the program.
@@ -42,14 +44,35 @@ use super::publish;
 pub(super) struct Settings {
     own_mac: [u8; 6],
     cluster_mac: [u8; 6],
-    hash: [u64; 2],
+    hash: HashKey,
     /// The number of the primary address.
     primary: u32,
     echo: Echo,
     track: bool,
     udp_pin: bool,
-    /// How many entries there are in `ranges`.
+    rules: Shape,
+}
+
+/// What kinds of rules there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shape {
+    /// For one port of one virtual address.
+    ports_of_one: bool,
+    /// For one port of all of them.
+    ports_of_all: bool,
+    /// How many for several ports.
     ranges: usize,
+}
+
+impl Shape {
+    fn of(rules: &Rules) -> Shape {
+        let ports = || rules.entries().iter().filter(|entry| !entry.is_range());
+        Shape {
+            ports_of_one: ports().any(|entry| entry.scope != Scope::All),
+            ports_of_all: ports().any(|entry| entry.scope == Scope::All),
+            ranges: rules.entries().len() - ports().count(),
+        }
+    }
 }
 
 impl Settings {
@@ -57,12 +80,12 @@ impl Settings {
         Settings {
             own_mac: policy.own_mac,
             cluster_mac: policy.cluster_mac,
-            hash: [policy.hash.k0, policy.hash.k1],
+            hash: policy.hash,
             primary: publish::number_of(policy, policy.primary),
             echo: policy.echo,
             track: policy.track,
             udp_pin: policy.udp_pin,
-            ranges: maps::ranges(policy).len(),
+            rules: Shape::of(&policy.rules),
         }
     }
 

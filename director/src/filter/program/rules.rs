@@ -1,14 +1,14 @@
 //! From a flow to its slot by the port rules, and to its bucket by the hash.
 
 use netio::bpf::Register::{R0, R1, R2, R3, R4, R5, R10};
-use netio::bpf::{Alu, Condition, Size};
+use netio::bpf::{Alu, Condition, Label, Size};
 use nlb::buckets::BUCKETS;
 use nlb::filter::Reason;
 use nlb::slot::Slot;
 use nlb::tuple::PPTP;
 
-use super::Writer;
 use super::stack::{FLOW, INDEX, KIND, Kind, PORT, SERVING, SLOT, TAINTED, VIP, WORDS};
+use super::{Shape, Writer};
 use crate::filter::layout::{BLOCKED, IPV6, RANGE, flow, range, slot};
 use crate::filter::siphash::siphash;
 
@@ -20,6 +20,8 @@ impl Writer<'_> {
     /// ```text
     ///   port of this address --> ranges, those of one address first --> port of all --> default
     /// ```
+    ///
+    /// What no rule has is not looked for.
     pub(super) fn rules(&mut self) {
         let blocked = self.reason(Reason::RuleBlocked);
         let asm = &mut self.asm;
@@ -39,26 +41,33 @@ impl Writer<'_> {
         asm.store(Size::Half, R10, PORT + 4, R2);
         asm.store(Size::Byte, R10, PORT + 6, R1);
         asm.store(Size::Byte, R10, PORT + 7, 0);
-        asm.lookup(&self.tables.ports, PORT);
-        asm.jump_if(Condition::NotEqual, R0, 0, found);
-        if self.settings.ranges > 0 {
-            self.ranges(chosen);
+        let Shape { ports_of_one, ports_of_all, ranges } = self.settings.rules;
+        if ports_of_one {
+            asm.lookup(&self.tables.ports, PORT);
+            asm.jump_if(Condition::NotEqual, R0, 0, found);
+        }
+        if ranges > 0 {
+            self.ranges(ranges, chosen);
         }
         let asm = &mut self.asm;
-        asm.store(Size::Word, R10, PORT, 0);
-        asm.lookup(&self.tables.ports, PORT);
-        asm.jump_if(Condition::NotEqual, R0, 0, found);
+        if ports_of_all {
+            asm.store(Size::Word, R10, PORT, 0);
+            asm.lookup(&self.tables.ports, PORT);
+            asm.jump_if(Condition::NotEqual, R0, 0, found);
+        }
         asm.mov(R1, i32::from(Slot::DEFAULT.get()));
         asm.jump(chosen);
-        asm.place(found);
-        asm.load(Size::Word, R1, R0, 0);
+        if ports_of_one || ports_of_all {
+            asm.place(found);
+            asm.load(Size::Word, R1, R0, 0);
+        }
         asm.place(chosen);
         asm.jump_if(Condition::Equal, R1, BLOCKED as i32, blocked);
         asm.store(Size::Word, R10, INDEX, R1);
     }
 
-    /// Goes to `chosen` with the slot in `r1` if an entry fits to the key at `PORT`.
-    fn ranges(&mut self, chosen: netio::bpf::Label) {
+    /// Goes to `chosen` with the slot in `r1` if one of `count` entries fits to the key at `PORT`.
+    fn ranges(&mut self, count: usize, chosen: Label) {
         let asm = &mut self.asm;
         let none = asm.label("no range");
         asm.store(Size::Word, R10, INDEX, 0);
@@ -68,7 +77,7 @@ impl Writer<'_> {
         asm.load(Size::Half, R3, R10, PORT + 4);
         asm.swap_network_order(R3, 16);
         asm.load(Size::Byte, R4, R10, PORT + 6);
-        for place in 0..self.settings.ranges {
+        for place in 0..count {
             let at = (place * RANGE) as i16;
             let (next, mine) = (asm.label("next range"), asm.label("of this address"));
             asm.load(Size::Word, R5, R0, at + range::PROTOCOL);

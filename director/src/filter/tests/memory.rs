@@ -1,5 +1,6 @@
 //! What the filter remembers is listed and forgotten in time, and what is counted is counted once.
 
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use super::bed::{self, Bed, PRIMARY, address};
 use super::frames::{ACK, FIN, Header, SYN, TCP, UDP, ip, ip_with, tcp, to_cluster, udp};
 use crate::filter::{Idle, publish};
 
-fn now() -> Duration {
+pub(super) fn now() -> Duration {
     clock_gettime(ClockId::CLOCK_MONOTONIC).expect("the clock").into()
 }
 
@@ -144,6 +145,20 @@ fn only_syns_that_begin_here_are_counted_as_opened() {
     assert_eq!(sum, 4, "every frame is counted once");
 }
 
+#[test]
+fn too_many_addresses_are_refused_and_nothing_is_changed() {
+    let Some(mut bed) = Bed::new(&pinning()) else { return };
+    let peer = |number: u32| IpAddr::V4((0x0a00_0000 + number).into());
+    let mut policy = Policy { peers: (0..1025).map(peer).collect(), ..bed::policy(Rules::none()) };
+    let error = bed.filter.publish(&policy).unwrap_err().to_string();
+    assert!(error.contains("1025 addresses") && error.contains("room for 1024"), "{error}");
+    let begins = packet(&tuple(TCP, 1, 80), SYN);
+    assert_eq!(bed.step(&begins).unwrap().reason, Reason::DefaultHost);
+    policy.peers.pop();
+    bed.filter.publish(&policy).unwrap();
+    assert_eq!(bed.step(&begins).unwrap().reason, Reason::PinnedElsewhere);
+}
+
 /// Before and after a handover: without the bucket, and with it while another host still holds flows
 /// in it. Neither lets a segment pass of which nothing is known; nor must what is between the two.
 #[test]
@@ -163,7 +178,7 @@ fn no_segment_slips_through_while_a_bucket_is_taken_or_given_up() {
                 filter.program().test_run(&frame, &context).unwrap();
             }
         });
-        for _ in 0..20_000 {
+        for _ in 0..5_000 {
             publish::change(&filter.tables, without, &with).unwrap();
             publish::change(&filter.tables, &with, without).unwrap();
         }

@@ -4,6 +4,7 @@ use std::hash::Hasher;
 
 use netio::bpf::Register::{R0, R1, R2, R6, R7};
 use netio::bpf::{Assembler, ProgramType, Size, TestContext, xdp};
+use nlb::key::HashKey;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use siphasher::sip::SipHasher13;
@@ -24,7 +25,7 @@ fn hashing(key: [u64; 2], words: i16) -> Vec<netio::bpf::Insn> {
         asm.load(Size::Double, R1, R7, 8 * word);
         asm.store(Size::Double, netio::bpf::Register::R10, *place, R1);
     }
-    siphash(&mut asm, key, &places);
+    siphash(&mut asm, HashKey { k0: key[0], k1: key[1] }, &places);
     asm.store(Size::Double, R7, 0, R0);
     asm.mov(R0, xdp::PASS);
     asm.exit();

@@ -163,6 +163,18 @@ fn a_syn_in_a_bucket_of_another_retires_the_connection_with_its_ports_until_one_
 }
 
 #[test]
+fn a_connection_that_an_operator_has_given_up_goes_by_the_map_until_one_begins_here() {
+    both_families(|bed, flow| {
+        assert_eq!(reason(bed, &flow.segment(ACK)), Reason::FlowPinned);
+        bed.filter.retire(&flow.tuple, super::memory::now()).expect("given up");
+        bed.twin.retired.insert(flow.tuple);
+        assert_eq!(reason(bed, &flow.segment(ACK)), Reason::NotOwner);
+        bed.filter.publish(&policy(true, false)).expect("published");
+        assert_eq!(reason(bed, &flow.segment(ACK)), Reason::DefaultHost);
+    });
+}
+
+#[test]
 fn a_connection_that_waits_for_its_last_packets_is_still_held() {
     both_families(|bed, flow| {
         flow.server.shutdown(std::net::Shutdown::Write).expect("closed");

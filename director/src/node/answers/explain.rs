@@ -167,7 +167,7 @@ fn payload(question: &FilterQuestion) -> Vec<u8> {
             let flags = if flags == 0 { tcp::SYN } else { flags };
             let mut header = ports;
             header.extend([0; 8]);
-            header.extend([0x50, flags as u8, 0xff, 0xff, 0, 0, 0, 0]);
+            header.extend([0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
             header
         }
         FlowProtocol::Udp => [ports, vec![0, 8, 0, 0]].concat(),

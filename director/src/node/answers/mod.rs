@@ -23,7 +23,7 @@ use super::sockets::Held;
 
 pub(super) use cost::capacity;
 pub(super) use params::frames;
-pub(super) use query::{own_flows, warnings};
+pub(super) use query::{own_flows, those, warnings};
 
 /// What a question is answered from.
 #[derive(Debug)]
@@ -48,11 +48,11 @@ pub(super) fn answer(host: &mut Host, command: &NlbCommand, scene: &Scene<'_>) -
     let view = match command {
         C::Query => Ok(NlbView::Query(query::query(host, scene))),
         C::Params => Ok(NlbView::Params(params::params(host, scene))),
-        C::Display => Ok(NlbView::Display(DisplayView {
+        C::Display => Ok(NlbView::Display(Box::new(DisplayView {
             params: params::params(host, scene),
             query: query::query(host, scene),
             history: query::history(host, scene),
-        })),
+        }))),
         C::History => Ok(NlbView::History(query::history(host, scene))),
         C::Ip2mac { address } => {
             Ok(NlbView::Macs(MacsView::of(address.unwrap_or(host.policy().primary))))

@@ -45,7 +45,8 @@ pub(super) fn query(host: &Host, scene: &Scene<'_>) -> QueryView {
         drain: status.drain.map(|drain| DrainView {
             since: since(drain.since),
             left: drain.deadline.map(|at| at.saturating_sub(scene.now).as_secs_f64()),
-            flows_at_start: drain.flows_at_start,
+            // Flows are counted once a second, so that some may have begun before the drain unseen.
+            flows_at_start: drain.flows_at_start.max(drain.flows_left),
             flows_left: drain.flows_left,
         }),
         quarantine: status.quarantine.map(|misfit| misfit.to_string()),
@@ -102,14 +103,15 @@ pub(in crate::node) fn warnings(host: &Host, scene: &Scene<'_>) -> Vec<String> {
         _ => {}
     }
     if !status.one_way.is_empty() {
-        let hosts = status.one_way;
-        warnings.push(format!("heartbeats pass in one direction only to or from hosts {hosts}"));
+        let hosts = those(status.one_way);
+        warnings.push(format!("heartbeats pass in one direction only to or from {hosts}"));
     }
     if !status.misfits.is_empty() {
-        warnings.push(format!("hosts {} do not fit and are left out", status.misfits));
+        let misfits = those(status.misfits);
+        warnings.push(format!("left out because it does not fit: {misfits}"));
     }
     if let Some(hosts) = status.plan_waits_for.filter(|hosts| !hosts.is_empty()) {
-        warnings.push(format!("the new configuration waits until hosts {hosts} have it too"));
+        warnings.push(format!("the new configuration waits until it is on {} too", those(hosts)));
     }
     if status.left_out_since.is_some() {
         warnings.push("the others go on without this host".to_owned());
@@ -134,6 +136,11 @@ pub(super) fn history(host: &Host, scene: &Scene<'_>) -> HistoryView {
         host: past.cause.peer().map(HostId::get),
     });
     HistoryView { convergences: convergences.collect() }
+}
+
+/// `host 3`, `hosts 2, 3`
+pub(in crate::node) fn those(hosts: HostSet) -> String {
+    format!("host{} {hosts}", if hosts.len() == 1 { "" } else { "s" })
 }
 
 fn ids(hosts: HostSet) -> Vec<u8> {

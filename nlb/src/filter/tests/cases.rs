@@ -8,6 +8,7 @@ use forwarding::wire::protocol;
 use super::cluster::*;
 use super::frames::{Fragment, Spec, message};
 use crate::filter::{Echo, HostState, Memory, Policy, Reason, decide};
+use crate::rules::{Affinity, Mode, Protocol, Rule, Rules, Scope};
 use crate::tuple::PPTP;
 
 /// Asks for decisions and keeps a list of the reasons that came.
@@ -68,7 +69,7 @@ fn every_reason_is_reached_and_by_the_right_frame() {
 }
 
 fn not_balanced(asked: &Asked) {
-    let host = cluster(crate::rules::Affinity::None, 2).remove(0);
+    let host = cluster(Affinity::None, 2).remove(0);
     let broadcast = [0xff; 6];
     let router = [2, 0, 0, 0, 0, 99];
     for (spec, reason) in [
@@ -196,7 +197,7 @@ fn fragments(asked: &Asked) {
         assert_eq!(asked.with(&idle(), &esp, &mut memory), Reason::UnmanagedProto);
         // A tunnel's packets need no ports.
         let tunnel = fragment(gre(ipv6), 10, 9, false);
-        assert_eq!(asked.of(&alone(), &tunnel), Reason::DefaultHost);
+        assert_eq!(asked.of(&alone(), &tunnel), Reason::OwnBucket);
     }
     // Behind an IPv6 fragment header destination options may come before the transport.
     let mut memory = Memory::default();
@@ -254,14 +255,29 @@ fn tunnels(asked: &Asked) {
         let (control, tunnel) = (syn(ipv6, PPTP), gre(ipv6));
         assert_eq!(asked.with(&idle(), &tunnel, &mut memory), Reason::NotOwner);
         assert_eq!(asked.with(&tainted(alone()), &tunnel, &mut memory), Reason::BucketTainted);
-        assert_eq!(asked.with(&alone(), &tunnel, &mut memory), Reason::DefaultHost);
-        assert_eq!(asked.with(&alone(), &control, &mut memory), Reason::DefaultHost);
+        assert_eq!(asked.with(&alone(), &tunnel, &mut memory), Reason::OwnBucket);
+        assert_eq!(asked.with(&alone(), &control, &mut memory), Reason::OwnBucket);
         assert_eq!(asked.with(&idle(), &tunnel, &mut memory), Reason::Related);
         assert_eq!(asked.with(&tainted(alone()), &tunnel, &mut memory), Reason::Related);
         // The client connects anew, to another host: the tunnel is there now.
         assert_eq!(asked.with(&idle(), &control, &mut memory), Reason::NotOwner);
         assert_eq!(asked.with(&idle(), &tunnel, &mut memory), Reason::NotOwner);
+        let blocked = Policy { rules: without_pptp(), ..alone() };
+        assert_eq!(asked.of(&blocked, &control), Reason::RuleBlocked);
+        assert_eq!(asked.of(&blocked, &tunnel), Reason::RuleBlocked);
     }
+}
+
+/// A disabled rule for the port of PPTP.
+fn without_pptp() -> Rules {
+    Rules::new(vec![Rule {
+        scope: Scope::All,
+        protocol: Protocol::Tcp,
+        first_port: PPTP,
+        last_port: PPTP,
+        mode: Mode::Disabled,
+    }])
+    .unwrap()
 }
 
 /// Without pins datagrams follow the map; with pins, where there is no affinity, their flow.
@@ -276,7 +292,7 @@ fn datagrams(asked: &Asked) {
     assert_eq!(asked.with(&pinning(idle()), &flow, &mut memory), Reason::FlowPinned);
     assert_eq!(asked.with(&idle(), &flow, &mut memory), Reason::NotOwner);
     assert_eq!(asked.of(&pinning(tainted(alone())), &flow), Reason::BucketTainted);
-    let affinity = crate::rules::Affinity::SINGLE;
+    let affinity = Affinity::SINGLE;
     let policy = tainted(pinning(cluster(affinity, 1).remove(0)));
     assert_eq!(asked.with(&policy, &flow, &mut memory), Reason::OwnBucket, "no pin is asked");
     let mut memory = Memory::default();

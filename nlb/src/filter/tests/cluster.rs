@@ -12,6 +12,7 @@ use crate::host::HostId;
 use crate::key::ClusterKey;
 use crate::map::Member;
 use crate::rules::{Affinity, Mode, Protocol, Rule, Rules, Scope};
+use crate::tuple::PPTP;
 
 pub(super) const VIP4: [u8; 4] = [198, 51, 100, 10];
 pub(super) const VIP6: &str = "2001:db8:1::10";
@@ -39,7 +40,7 @@ pub(super) fn members(hosts: u8) -> Vec<Member> {
 }
 
 pub(super) fn rules(affinity: Affinity, hosts: u8) -> Rules {
-    let equal = members(hosts).into_iter().map(|(host, _)| (host, 50)).collect();
+    let equal: Vec<Member> = members(hosts).into_iter().map(|(host, _)| (host, 50)).collect();
     let rule = |port, mode| Rule {
         scope: Scope::All,
         protocol: Protocol::Both,
@@ -48,7 +49,8 @@ pub(super) fn rules(affinity: Affinity, hosts: u8) -> Rules {
         mode,
     };
     Rules::new(vec![
-        rule(SHARED, Mode::Multiple { affinity, weights: equal }),
+        rule(SHARED, Mode::Multiple { affinity, weights: equal.clone() }),
+        rule(PPTP, Mode::Multiple { affinity, weights: equal }),
         rule(SINGLE, Mode::Single { priorities: members(hosts) }),
         rule(BLOCKED, Mode::Disabled),
     ])

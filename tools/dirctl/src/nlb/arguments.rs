@@ -99,7 +99,7 @@ pub enum Words {
     Filter {
         /// tcp, udp, gre or icmp (a ping)
         protocol: Protocol,
-        /// ADDRESS:PORT, [ADDRESS]:PORT, or an address for gre and icmp
+        /// ADDRESS:PORT, an IPv6 ADDRESS in brackets; for gre and icmp an address alone
         client: Endpoint,
         /// The same of the virtual address
         vip: Endpoint,

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use director::control::nlb::{NlbCommand, NlbReply, NlbRequest, NlbResult, NlbView, PortTarget};
 
 use super::{rules, text as views};
-use crate::clean::{clean, duration};
+use crate::clean::{clean, count, duration};
 use crate::paint::Paint;
 
 /// What was said.
@@ -192,9 +192,9 @@ pub fn text(said: &Said, reply: &NlbReply) -> String {
                     |ago| format!("the last ended {} ago", duration(ago)),
                 );
                 text.push_str(&format!(
-                    "Cluster {}\n{host} has begun to converge {} times, {last}.\n{host} is {} {members}.\n",
+                    "Cluster {}\n{host} has begun to converge {}, {last}.\n{host} is {} {members}.\n",
                     clean(&view.cluster),
-                    view.convergences,
+                    count(view.convergences, "time"),
                     clean(&answer.state),
                 ));
                 for warning in &view.warnings {

@@ -12,7 +12,8 @@ use crate::clean::duration;
 /// How often is asked.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Watches until no host of these drains any more; writes to a terminal.
+/// Watches until no host of these drains any more; writes to a terminal. What became of them: where
+/// they stand, and nothing more.
 ///
 /// # Errors
 /// When a host cannot be asked any more.
@@ -23,12 +24,15 @@ pub fn watch(
 ) -> Result<NlbReply, NoAnswer> {
     let request = NlbRequest { command: NlbCommand::Query, hosts: hosts.map(str::to_owned) };
     loop {
-        let reply = way.ask(&request)?;
+        let mut reply = way.ask(&request)?;
         let line = line(&reply);
         // A terminal that is gone does not keep the drain from ending.
         let _ = write!(terminal, "\r\x1b[K{}", line.as_deref().unwrap_or_default());
         let _ = terminal.flush();
         if line.is_none() {
+            for answer in &mut reply.answers {
+                answer.view = None;
+            }
             return Ok(reply);
         }
         std::thread::sleep(PAUSE);

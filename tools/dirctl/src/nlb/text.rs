@@ -17,9 +17,9 @@ pub fn text(reply: &NlbReply, served: Option<f64>, paint: Paint) -> String {
         reply.answers.iter().map(|answer| one(answer, served, paint)).collect();
     match verdict::packet(reply) {
         Some(Packet::Disagreement) => {
-            blocks.push(paint.loss(
-                "The hosts disagree about this packet: look at `dirctl nlb query --host all`\n",
-            ))
+            let line =
+                "The hosts disagree about this packet: look at `dirctl nlb query --host all`";
+            blocks.push(paint.loss(line) + "\n");
         }
         Some(Packet::Nobody) if reply.answers.len() > 1 => {
             blocks.push(paint.warning("None of these hosts takes it.\n"));

@@ -5,6 +5,8 @@
 //! [`nat`](crate::nat) do for all, bit for bit the same (a test compares them). Must not know more
 //! kinds of packets than these.
 
+mod ipip;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::checksum::{Delta, Partial, Sum};
@@ -48,10 +50,29 @@ pub struct Plain {
     pub destination_port: u16,
 }
 
+/// Of a packet that nobody has read yet.
+impl Default for Plain {
+    fn default() -> Plain {
+        Plain {
+            family: Family::V4,
+            protocol: 0,
+            tcp_flags: 0,
+            ttl: 0,
+            dont_fragment: false,
+            is_partial: false,
+            end: (ethernet::LEN + ipv4::LEN) as u32,
+            source: 0,
+            destination: 0,
+            source_port: 0,
+            destination_port: 0,
+        }
+    }
+}
+
 impl Plain {
     /// Reads a frame; `None` when it is not plain, or not well formed: then
     /// [`parse`](fn@crate::parse) knows what it is. UDP without a checksum is not plain either.
-    #[inline]
+    #[inline(always)]
     pub fn read(frame: &[u8]) -> Option<Plain> {
         let plain = match ethernet::Header::at(frame, 0)?.ether_type() {
             ethernet::IPV4 => Plain::over_ipv4(frame)?,
@@ -71,7 +92,7 @@ impl Plain {
             && usize::from(length) >= ipv4::LEN
             && end <= frame.len()
             && flags_and_offset & (ipv4::OFFSET | ipv4::MORE_FRAGMENTS) == 0
-            && header.sum().folded() == 0xffff;
+            && header.sum().is(0xffff);
         is_plain.then(|| Plain {
             family: Family::V4,
             protocol: header.protocol(),
@@ -136,7 +157,7 @@ impl Plain {
             }
             _ => return None,
         };
-        self.is_partial = checksum == self.pseudo_header(self.source, self.destination).folded();
+        self.is_partial = self.pseudo_header(self.source, self.destination).is(checksum);
         Some(self)
     }
 
@@ -310,107 +331,4 @@ impl Plain {
 }
 
 #[cfg(test)]
-mod tests {
-    use etherparse::PacketBuilder;
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::{checksum, direct, nat, parse};
-
-    fn frame(v6: bool, tcp: bool, payload: &[u8], partial: bool, ttl: u8) -> Vec<u8> {
-        let ethernet = PacketBuilder::ethernet2([2; 6], [4; 6]);
-        let ip = match v6 {
-            false => ethernet.ipv4([198, 51, 100, 7], [192, 0, 2, 10], ttl),
-            true => ethernet.ipv6([0x20; 16], [0x21; 16], ttl),
-        };
-        let mut frame = Vec::new();
-        match tcp {
-            true => ip.tcp(40_001, 80, 7, 9).ack(5).write(&mut frame, payload),
-            false => ip.udp(40_001, 53).write(&mut frame, payload),
-        }
-        .unwrap();
-        if partial {
-            let headers = parse(&frame).unwrap();
-            let at = headers.l4 + if tcp { tcp::CHECKSUM } else { udp::CHECKSUM };
-            let sum = headers.pseudo_header().folded();
-            frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());
-        }
-        frame
-    }
-
-    /// Every kind of plain packet, some with padding, some damaged somewhere.
-    fn frames() -> impl Strategy<Value = Vec<u8>> {
-        let payload = prop::collection::vec(any::<u8>(), 0..60);
-        let damage = prop::option::of((any::<prop::sample::Index>(), any::<u8>()));
-        let kind = (any::<bool>(), any::<bool>(), any::<bool>(), 2u8.., 0usize..8);
-        (payload, damage, kind).prop_map(|(payload, damage, (v6, tcp, partial, ttl, padding))| {
-            let mut frame = frame(v6, tcp, &payload, partial, ttl);
-            frame.resize(frame.len() + padding, 0xee);
-            if let Some((at, byte)) = damage {
-                let at = at.index(frame.len());
-                frame[at] = byte;
-            }
-            frame
-        })
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
-        #[test]
-        fn what_is_plain_is_read_and_rewritten_as_everything_is(
-            frame in frames(), to_server in any::<bool>(), server: [u8; 16], port: u16
-        ) {
-            let Some(plain) = Plain::read(&frame) else {
-                return Ok(());
-            };
-            let mut headers = parse(&frame).unwrap();
-            let partial = checksum::partial(&frame, &headers);
-            prop_assert_eq!(plain.partial(), partial);
-            prop_assert_eq!((plain.end(), plain.ip_len()), (headers.end, headers.ip_len()));
-            if headers.ttl <= 1 {
-                return Ok(());
-            }
-            let (mut ours, mut theirs) = (frame.clone(), frame);
-            plain.lower_ttl(&mut ours);
-            prop_assert!(direct::decrement_ttl(&mut theirs, &mut headers));
-            prop_assert_eq!(&ours, &theirs);
-            prop_assert_eq!(plain.headers(), headers);
-            let bits = u128::from_be_bytes(server);
-            let (address, bits): (IpAddr, u128) = match plain.family {
-                Family::V4 => (Ipv4Addr::from_bits(bits as u32).into(), u128::from(bits as u32)),
-                Family::V6 => (Ipv6Addr::from_bits(bits).into(), bits),
-            };
-            // The same packet again, as it came.
-            let Some(plain) = Plain::read(&ours) else { return Ok(()) };
-            if plain.ttl <= 1 {
-                return Ok(());
-            }
-            let end = if to_server { End::Destination } else { End::Source };
-            plain.translate(&mut ours, end, bits, port);
-            let _ = direct::decrement_ttl(&mut theirs, &mut headers);
-            match end {
-                End::Destination => nat::rewrite_destination(&mut theirs, &mut headers, address, port, partial),
-                End::Source => nat::rewrite_source(&mut theirs, &mut headers, address, port, partial),
-            }
-            prop_assert_eq!(ours, theirs);
-        }
-    }
-
-    #[test]
-    fn whole_tcp_and_udp_of_both_families_are_plain_and_what_is_more_is_not() {
-        for (v6, tcp, partial) in
-            [(false, false, false), (false, true, true), (true, false, true), (true, true, false)]
-        {
-            let good = frame(v6, tcp, b"payload", partial, 64);
-            let plain = Plain::read(&good).unwrap();
-            assert_eq!((plain.source_port, plain.ttl, plain.is_partial), (40_001, 64, partial));
-            assert!(Plain::read(&good[..good.len() - 1]).is_none(), "cut");
-        }
-        let mut fragment = frame(false, true, b"payload", false, 64);
-        fragment[20] |= 0x20;
-        assert!(Plain::read(&fragment).is_none());
-        let mut without_checksum = frame(false, false, b"payload", false, 64);
-        without_checksum[40..42].fill(0);
-        assert!(Plain::read(&without_checksum).is_none());
-    }
-}
+mod tests;
