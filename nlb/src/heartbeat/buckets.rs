@@ -8,7 +8,7 @@ const BITMAP: u8 = 1;
 /// Longest list; from here on the bitmap is as short.
 const LIST_MOST: usize = 255;
 
-/// Bytes that [`write`] takes, the form byte included.
+/// Bytes that [`write()`] takes, the form byte included.
 pub(super) fn size(buckets: &BucketSet) -> usize {
     match buckets.len() {
         count @ ..=LIST_MOST => 2 + 2 * count,
@@ -29,7 +29,7 @@ pub(super) fn write(out: &mut Vec<u8>, buckets: &BucketSet) {
     }
 }
 
-/// Only what [`write`] writes: rising numbers, and the shorter form.
+/// Only what [`write()`] writes: rising numbers, and the shorter form.
 pub(super) fn read(from: &mut Reader<'_>) -> Option<BucketSet> {
     match from.u8()? {
         LIST => {
