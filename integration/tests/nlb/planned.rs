@@ -208,3 +208,31 @@ fn other_weights_break_no_connection_and_are_what_new_ones_go_by() {
     assert_eq!(tally(&made).get(bed.name(3)), None, "{:?}", tally(&made));
     assert_eq!(tally(&made).len(), 3, "{:?}", tally(&made));
 }
+
+/// A node is exchanged for another version: drained until it has left, ended, started again.
+#[test]
+fn a_node_that_is_drained_replaced_and_joins_again_breaks_no_connection() {
+    if !can_run() {
+        return;
+    }
+    let site = Site { download_seconds: 5, ..Site::new(3) };
+    let mut bed = Bed::serving("upgrade", site).unwrap();
+    let load = Load::start(&bed);
+    let before = bed.convergences(1).unwrap();
+    let start = Instant::now();
+    command(&bed, 2, NlbCommand::Drainstop { deadline: Some(60) }).unwrap();
+    bed.wait_noticed(1, before).unwrap();
+    let noticed = start.elapsed();
+    let log = bed.node(2).unwrap().process();
+    log.wait_for_log("left the cluster", Duration::from_secs(30)).unwrap();
+    bed.wait_converged(&[1, 3], &[1, 3]).unwrap();
+    bed.stop(2).unwrap();
+    bed.start(&[2]).unwrap();
+    bed.wait_converged(&[1, 2, 3], &[1, 2, 3]).unwrap();
+    bed.settle();
+    let outcome = load.finish(row("drain, stop, start again", 3, noticed), start, None);
+    assert_eq!(outcome.account.resets().len(), 0, "{:?}", outcome.account.resets());
+    let made = crate::load::requests(&bed.cluster.client, 0, 200).unwrap();
+    assert!(failed(&made).is_empty(), "{:?}", tally(&made));
+    assert_eq!(tally(&made).len(), 3, "{:?}", tally(&made));
+}
