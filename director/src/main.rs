@@ -58,7 +58,11 @@ fn main() -> ExitCode {
         );
         return ExitCode::SUCCESS;
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    // What operators list and order is done by threads of its own, after packets and housekeeping.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .on_thread_start(|| drop(netio::set_niceness(0)))
+        .build();
     let outcome = match runtime {
         Ok(runtime) => runtime.block_on(director::process::run(arguments.config)),
         Err(error) => Err(error.into()),

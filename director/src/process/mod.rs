@@ -99,6 +99,7 @@ pub async fn run(path: PathBuf) -> Result<()> {
     running.neighbours.have_changed();
     running.follow();
     let server = tokio::spawn(control::server::serve(listener, director.clone()));
+    workers::keep_up();
     info!(
         "ready: {} services, control socket {}",
         director.service_count(),

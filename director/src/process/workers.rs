@@ -147,6 +147,13 @@ fn go_first(index: usize) {
     }
 }
 
+/// Gives the calling control thread the workers' place: what it publishes it does under locks that
+/// they want as well, and it must not be put off while it has one.
+pub(super) fn keep_up() {
+    // Without CAP_SYS_NICE all threads have the same place.
+    let _ = netio::set_niceness(NICENESS);
+}
+
 /// Marks a worker as ended however its thread ends, by panic too.
 struct Ended(Arc<WorkerStatus>, Arc<Notify>);
 
