@@ -191,6 +191,9 @@ fn nlb(quick: bool) -> Result<Tally> {
     packages::install(&packages::NLB)?;
     build_programs()?;
     let mut tally = simulation(quick)?;
+    if !quick {
+        tally.add(owners()?);
+    }
     let programs = test_programs(&["--release", "--package", "integration", "--test", NLB])?;
     let mut figures = Vec::new();
     for (name, program) in programs {
@@ -234,6 +237,15 @@ fn simulation(quick: bool) -> Result<Tally> {
     // That it ended badly is known already if a line says so.
     tally.failed = tally.failed.max(closed.failed);
     Ok(tally)
+}
+
+/// A million packets for each affinity and number of hosts, each of them taken by exactly one. Among
+/// the unit tests, which are not optimised, the same test tries fewer.
+fn owners() -> Result<Tally> {
+    eprintln!("-- owners");
+    let mut command = cargo(&["test", "--release", "--locked", "--package", "nlb", "--lib"]);
+    command.args(["--", "owners"]);
+    follow_lines(&mut command, |line| println!("{line}"))
 }
 
 /// Runs the comparison with the kernel's IPVS.
