@@ -11,6 +11,7 @@ pub mod control;
 pub mod dispatch;
 pub mod filter;
 pub mod fwmark;
+pub mod health;
 pub mod keeper;
 pub mod network;
 mod node;

@@ -22,4 +22,5 @@ pub mod device;
 pub mod host;
 pub mod kind;
 mod leftover;
+pub mod protocol;
 pub mod tunnel;

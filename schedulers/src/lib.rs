@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod bias;
 mod board;
 mod least;
 mod locality;
@@ -27,6 +28,7 @@ mod testing;
 mod watched;
 mod weight;
 
+pub use bias::Bias;
 pub use registry::{Entry, REGISTRY, create, find, most_servers};
 pub use server::{Server, ServerId};
 
@@ -83,6 +85,10 @@ pub struct Options {
     /// lblcr). The same seed gives the same choices; one that clients cannot guess keeps them from
     /// crowding the tables.
     pub seed: u64,
+    /// How much a connection in progress counts; for lc, wlc, sed, nq, lblc, lblcr and load.
+    pub bias: Bias,
+    /// For how long a new connection is in progress; zero: as long as it is not established.
+    pub bias_window: Duration,
 }
 
 /// How long lblc and lblcr remember, for those that do.

@@ -65,7 +65,7 @@ impl Service {
     }
 
     pub(crate) fn with_flags(scheduler: &str, weights: &[i32], flags: Flags) -> Service {
-        let options = Options { flags, seed: 7 };
+        let options = Options { flags, seed: 7, ..Options::default() };
         let mut service = Service {
             servers: servers(weights),
             scheduler: create(scheduler, &options).expect("no such scheduler"),

@@ -24,6 +24,7 @@ pub(super) fn read(
         no_destination: no_destination(fields, protocol, report).unwrap_or_default(),
         leave_quiesced: leave_quiesced(fields, report).unwrap_or_default(),
         mss_clamp: mss_clamp(fields, protocol, report).unwrap_or_default(),
+        ..Extras::default()
     }
 }
 

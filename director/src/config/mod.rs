@@ -32,6 +32,7 @@ use crate::control::api::{ServerSpec, ServiceKey, ServiceSpec};
 use crate::dispatch::ftp::Ports;
 use crate::dispatch::settings::Setting;
 use crate::fwmark::Rule;
+use crate::health::plan::ServiceHealth;
 pub use problem::{ConfigError, Problem};
 pub use scheduling::KERNEL_SCHEDULERS;
 
@@ -66,6 +67,11 @@ pub struct DeclaredService {
     pub service: ServiceSpec,
     /// Its servers in the order of the file.
     pub servers: Vec<ServerSpec>,
+    /// Who takes new connections when all servers have failed
+    /// ([`AllDown::Fallback`](crate::health::plan::AllDown::Fallback)).
+    pub fallback: Option<ServerSpec>,
+    /// How its servers are watched.
+    pub health: ServiceHealth,
 }
 
 impl DeclaredService {

@@ -6,6 +6,7 @@ use super::fields::Fields;
 use super::problem::Report;
 use super::{DeclaredService, Mode, address, extras, scheduling, server};
 use crate::control::api::{Persistence, Protocol, ServiceKey, ServiceSpec};
+use crate::health::plan::ServiceHealth;
 
 /// Keys of a service.
 pub(super) const KEYS: &[&str] = &[
@@ -100,6 +101,8 @@ fn read(
     Some(DeclaredService {
         service: ServiceSpec { key, scheduler, flags, persistence, one_packet, extras },
         servers,
+        fallback: None,
+        health: ServiceHealth::default(),
     })
 }
 

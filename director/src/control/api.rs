@@ -5,7 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use serde::{Deserialize, Serialize};
 
 pub use super::batch::{Applied, Batch, BatchOutcome, CommandRefusal, OnRefusal};
-pub use super::extras::{Extras, GoneServer, MssClamp, NoDestination, OwnTimeouts};
+pub use super::extras::{
+    Bias, BiasWindow, Extras, GoneServer, MssClamp, NoDestination, OwnTimeouts, Teardown,
+};
 pub use super::method::{Asked, Forwarding};
 
 /// Transport protocol of a service.

@@ -19,6 +19,108 @@ pub struct Extras {
     pub leave_quiesced: bool,
     /// The largest segment that a SYN may announce.
     pub mss_clamp: MssClamp,
+    /// How much a connection in progress counts: lc, wlc, sed, nq, lblc, lblcr, load.
+    pub bias: Bias,
+    /// For how long a new connection is in progress, milliseconds, 100..=60000.
+    pub bias_window: BiasWindow,
+    /// What becomes of the connections of a server that has failed.
+    pub teardown: Teardown,
+}
+
+/// How much a connection in progress adds to its server's load. In JSON and in the file: `"none"`,
+/// `"linear:200"` or `"ilb:2"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Bias {
+    /// Nothing: the kernel's.
+    #[default]
+    None,
+    /// So many ten-thousandths of a server's capacity each, 1..=10000.
+    Linear(u16),
+    /// Each this part of what is left of it (intelligent load biasing), 2..=100.
+    Ilb(u16),
+}
+
+impl Bias {
+    /// What may be written, for error texts.
+    pub const GRAMMAR: &str =
+        "\"none\", \"linear:N\" with N from 1 to 10000, or \"ilb:M\" with M from 2 to 100";
+}
+
+impl std::fmt::Display for Bias {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Bias::None => f.write_str("none"),
+            Bias::Linear(number) => write!(f, "linear:{number}"),
+            Bias::Ilb(multiplier) => write!(f, "ilb:{multiplier}"),
+        }
+    }
+}
+
+impl std::str::FromStr for Bias {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Bias, String> {
+        let number = |text: &str| text.parse::<u16>().ok();
+        let bias = match text.split_once(':') {
+            None if text == "none" => Some(Bias::None),
+            Some(("linear", n)) => {
+                number(n).filter(|n| (1..=10_000).contains(n)).map(Bias::Linear)
+            }
+            Some(("ilb", m)) => number(m).filter(|m| (2..=100).contains(m)).map(Bias::Ilb),
+            _ => None,
+        };
+        bias.ok_or_else(|| format!("{text:?} is no bias: give {}", Bias::GRAMMAR))
+    }
+}
+
+impl TryFrom<String> for Bias {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Bias, String> {
+        text.parse()
+    }
+}
+
+impl From<Bias> for String {
+    fn from(bias: Bias) -> String {
+        bias.to_string()
+    }
+}
+
+impl From<Bias> for schedulers::Bias {
+    fn from(bias: Bias) -> schedulers::Bias {
+        match bias {
+            Bias::None => schedulers::Bias::None,
+            Bias::Linear(each) => schedulers::Bias::Linear(each),
+            Bias::Ilb(multiplier) => schedulers::Bias::Ilb(multiplier),
+        }
+    }
+}
+
+/// Milliseconds; 5000 unless something else is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BiasWindow(pub u32);
+
+impl Default for BiasWindow {
+    fn default() -> BiasWindow {
+        BiasWindow(5000)
+    }
+}
+
+/// What becomes of the connections of a server that has failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Teardown {
+    /// Each ends with its next packet: TCP clients get RST, what may open a connection opens one to
+    /// another server.
+    #[default]
+    Lazy,
+    /// The same, and clients that are silent are roused so that they hear of it.
+    Eager,
+    /// They stay, in case the server returns.
+    None,
 }
 
 /// Timeouts of one service, seconds; 0 = the director's.

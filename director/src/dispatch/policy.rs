@@ -42,7 +42,8 @@ impl Policy {
 
     /// Replaces what was asked for.
     pub fn set(&self, extras: &Extras) {
-        let Extras { timeouts, gone_server, no_destination, leave_quiesced, mss_clamp } = *extras;
+        let Extras { timeouts, gone_server, no_destination, leave_quiesced, mss_clamp, .. } =
+            *extras;
         self.established.store(timeouts.tcp, Relaxed);
         self.fin_wait.store(timeouts.tcp_fin, Relaxed);
         self.udp.store(timeouts.udp, Relaxed);

@@ -65,7 +65,13 @@ impl Table {
     /// A scheduler for a service.
     pub(super) fn scheduler(&self, spec: &ServiceSpec) -> Result<Box<dyn Scheduler>, Refusal> {
         let seed = self.seed.wrapping_add(self.next_server.load(Relaxed));
-        let options = Options { flags: Flags(spec.flags), seed };
+        let extras = spec.extras.unwrap_or_default();
+        let options = Options {
+            flags: Flags(spec.flags),
+            seed,
+            bias: extras.bias.into(),
+            bias_window: Duration::from_millis(extras.bias_window.0.into()),
+        };
         let Some(mut scheduler) = schedulers::create(&spec.scheduler, &options) else {
             return Err(check::no_such_scheduler(&spec.scheduler));
         };

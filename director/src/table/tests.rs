@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::{Interest, Table};
 use crate::config::DeclaredService;
+use crate::health::plan::ServiceHealth;
 use crate::control::api::{
     Extras, Forwarding, MssClamp, NoDestination, Persistence, Protocol, RefusalKind, ServerSpec,
     ServiceKey, ServiceSpec, Tunnel,
@@ -182,7 +183,12 @@ fn steering_hears_of_the_data_ports_of_ftp_services_by_nat() {
 }
 
 fn declared(servers: &[ServerSpec]) -> [DeclaredService; 1] {
-    [DeclaredService { service: service(), servers: servers.to_vec() }]
+    [DeclaredService {
+        service: service(),
+        servers: servers.to_vec(),
+        fallback: None,
+        health: ServiceHealth::default(),
+    }]
 }
 
 fn weights(table: &Table) -> Vec<(String, i32)> {

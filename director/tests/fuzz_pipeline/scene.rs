@@ -184,6 +184,7 @@ impl Scene {
             no_destination: if tcp { NoDestination::Rst } else { NoDestination::Icmp },
             leave_quiesced: random.below(2) == 0,
             mss_clamp: MssClamp::ByRoute(tcp),
+            ..Extras::default()
         };
         let service = ServiceSpec { extras: Some(extras), ..view.spec };
         self.change(Command::EditService { service });

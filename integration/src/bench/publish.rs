@@ -181,5 +181,7 @@ fn service(number: u16) -> DeclaredService {
             extras: None,
         },
         servers: servers.collect(),
+        fallback: None,
+        health: ServiceHealth::default(),
     }
 }

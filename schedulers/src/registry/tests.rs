@@ -77,7 +77,7 @@ fn promises(name: &str) -> Promises {
 
 fn live(entry: &Entry, flags: Flags, steps: &[Step]) -> Result<(), TestCaseError> {
     let Promises { always_finds, may_overload } = promises(entry.name);
-    let mut scheduler = (entry.create)(&Options { flags, seed: 3 });
+    let mut scheduler = (entry.create)(&Options { flags, seed: 3, ..Options::default() });
     let mut servers: Vec<Arc<Server>> = Vec::new();
     let mut now = Duration::from_secs(1);
     let mut next_id = 0;

@@ -208,6 +208,7 @@ fn what_a_service_shall_do_beyond_the_kernel_reaches_its_specification_and_is_of
         no_destination: NoDestination::Rst,
         leave_quiesced: true,
         mss_clamp: MssClamp::Bytes(1400),
+        ..Extras::default()
     };
     let timeouts = OwnTimeouts { udp: 10, ..OwnTimeouts::default() };
     let second = Extras { timeouts, ..Extras::default() };

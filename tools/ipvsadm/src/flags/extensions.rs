@@ -229,6 +229,7 @@ mod tests {
             no_destination: NoDestination::Rst,
             leave_quiesced: true,
             mss_clamp: MssClamp::Bytes(1400),
+            ..Extras::default()
         };
         assert_eq!(extras(line), Some(all));
         let route = Extras { mss_clamp: MssClamp::ByRoute(true), ..Extras::default() };

@@ -132,6 +132,7 @@ fn everything_that_is_saved_can_be_read_back_as_what_it_was() {
         no_destination: NoDestination::Rst,
         leave_quiesced: true,
         mss_clamp: MssClamp::ByRoute(true),
+        ..Extras::default()
     });
     service.servers[0].spec.upper_threshold = 9;
     service.servers[1].spec.upper_threshold = 9;
