@@ -64,9 +64,7 @@ impl std::str::FromStr for Bias {
         let number = |text: &str| text.parse::<u16>().ok();
         let bias = match text.split_once(':') {
             None if text == "none" => Some(Bias::None),
-            Some(("linear", n)) => {
-                number(n).filter(|n| (1..=10_000).contains(n)).map(Bias::Linear)
-            }
+            Some(("linear", n)) => number(n).filter(|n| (1..=10_000).contains(n)).map(Bias::Linear),
             Some(("ilb", m)) => number(m).filter(|m| (2..=100).contains(m)).map(Bias::Ilb),
             _ => None,
         };

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use super::{Interest, Table};
 use crate::config::DeclaredService;
-use crate::health::plan::ServiceHealth;
 use crate::control::api::{
     Extras, Forwarding, MssClamp, NoDestination, Persistence, Protocol, RefusalKind, ServerSpec,
     ServiceKey, ServiceSpec, Tunnel,
 };
 use crate::control::operations::Command;
 use crate::dispatch::Shared;
+use crate::health::plan::ServiceHealth;
 
 const NOW: Duration = Duration::from_secs(1);
 

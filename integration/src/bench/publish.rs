@@ -182,6 +182,6 @@ fn service(number: u16) -> DeclaredService {
         },
         servers: servers.collect(),
         fallback: None,
-        health: ServiceHealth::default(),
+        health: director::health::plan::ServiceHealth::default(),
     }
 }

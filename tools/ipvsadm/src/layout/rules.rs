@@ -56,8 +56,7 @@ pub fn timeouts(timeouts: &Timeouts) -> String {
 
 /// Those that are not off.
 fn extra_options(extras: &Extras) -> String {
-    let Extras { timeouts, gone_server, no_destination, leave_quiesced, mss_clamp, .. } =
-        *extras;
+    let Extras { timeouts, gone_server, no_destination, leave_quiesced, mss_clamp, .. } = *extras;
     let mut text = String::new();
     if timeouts != OwnTimeouts::default() {
         let OwnTimeouts { tcp, tcp_fin, udp } = timeouts;
