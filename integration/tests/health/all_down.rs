@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use director::control::events::EventKind;
 use director::control::health::HealthState;
-use integration::nginx;
 use integration::topology::Kind;
-use nix::sys::signal::Signal;
 
 use crate::bed::{Bed, Wanted, server};
 use crate::can_run;
@@ -62,11 +60,8 @@ fn the_fallback_server_is_asked_when_all_have_failed_and_only_then() {
     if !can_run() {
         return;
     }
-    // Server 3 is nobody's until then.
     let wanted = Wanted::new(Kind::Nat, &format!("{CHECK}\nfallback = \"{}\"", server(3)));
-    let bed = Bed::build(Wanted { servers: 2, ..wanted.clone() });
-    drop(bed);
-    let mut bed = Bed::build_with_spare(wanted).unwrap();
+    let bed = Bed::build(Wanted { servers: 2, spare: 1, ..wanted }).unwrap();
     bed.served_by(60, &[1, 2]);
     [1, 2].iter().for_each(|number| bed.serve_health(*number, false).unwrap());
     bed.wait_for(1, HealthState::Down, SOON).unwrap();
@@ -77,7 +72,5 @@ fn the_fallback_server_is_asked_when_all_have_failed_and_only_then() {
     bed.wait_for(1, HealthState::Up, SOON).unwrap();
     bed.served_by(30, &[1]);
     assert_eq!(session.ask(SOON), Found::Answer, "what the fallback has begun it ends");
-    bed.web[0].signal(Signal::SIGTERM).unwrap();
     bed.director.stop().unwrap();
-    let _ = nginx::folder;
 }

@@ -24,6 +24,8 @@ pub(crate) const HTTP: u16 = 80;
 pub(crate) struct Wanted {
     pub(crate) kind: Kind,
     pub(crate) servers: usize,
+    /// Further servers, with nginx, of which the file says nothing.
+    pub(crate) spare: usize,
     /// Further lines of the service.
     pub(crate) service: String,
     /// Lines of the `[agent]` table; `None`: no agents.
@@ -39,6 +41,7 @@ impl Wanted {
         Wanted {
             kind,
             servers: 3,
+            spare: 0,
             service: service.to_owned(),
             agent: None,
             weight: 1,
@@ -104,7 +107,7 @@ impl Bed {
         wanted: Wanted,
         prepare: impl FnOnce(&Topology) -> Result<()>,
     ) -> Result<Bed> {
-        let options = Options { servers: wanted.servers, ..Options::default() };
+        let options = Options { servers: wanted.servers + wanted.spare, ..Options::default() };
         let topology = Topology::build(wanted.kind, &options)?;
         let site = site();
         let web = topology
