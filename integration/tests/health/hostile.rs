@@ -1,8 +1,9 @@
 //! Agents of another version, forged and senseless answers, checks that hang or never stop talking.
 
-use std::net::UdpSocket;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use director::control::events::EventKind;
@@ -19,22 +20,37 @@ const SOON: Duration = Duration::from_secs(5);
 /// What a liar answers to a probe; `None`: nothing.
 type Lie = fn(&[u8], u64) -> Option<Vec<u8>>;
 
-/// Answers probes on server `number` in place of an agent, until the end of the test.
+/// Answers probes on server `number` in place of an agent, over UDP and TCP, until the end of the
+/// test.
 fn lie(bed: &Bed, number: usize, lie: Lie) -> Arc<AtomicBool> {
-    let socket = bed.topology.servers[number - 1]
-        .run(|| UdpSocket::bind((server(number).ip(), PORT)))
-        .unwrap()
-        .unwrap();
+    let at = (server(number).ip(), PORT);
+    let open = || -> std::io::Result<_> { Ok((UdpSocket::bind(at)?, TcpListener::bind(at)?)) };
+    let (socket, listener) = bed.topology.servers[number - 1].run(open).unwrap().unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    listener.set_nonblocking(true).unwrap();
     let over = Arc::new(AtomicBool::new(false));
-    let (end, count) = (over.clone(), AtomicU64::new(0));
+    let (end, mut count) = (over.clone(), 0);
     std::thread::spawn(move || {
-        let mut buffer = [0; 2048];
+        let (mut buffer, mut streams) = ([0; 2048], Vec::new());
         while !end.load(Relaxed) {
-            let Ok((len, from)) = socket.recv_from(&mut buffer) else { continue };
-            if let Some(answer) = lie(&buffer[..len], count.fetch_add(1, Relaxed)) {
+            count += 1;
+            if let Ok((len, from)) = socket.recv_from(&mut buffer)
+                && let Some(answer) = lie(&buffer[..len], count)
+            {
                 let _ = socket.send_to(&answer, from);
             }
+            while let Ok((stream, _)) = listener.accept() {
+                stream.set_nonblocking(true).unwrap();
+                streams.push(stream);
+            }
+            streams.retain_mut(|stream| match stream.read(&mut buffer) {
+                Ok(0) => false,
+                Ok(len) => {
+                    let answer = lie(&buffer[..len], count).unwrap_or_default();
+                    stream.write_all(&answer).is_ok()
+                }
+                Err(error) => error.kind() == ErrorKind::WouldBlock,
+            });
         }
     });
     over
@@ -42,8 +58,7 @@ fn lie(bed: &Bed, number: usize, lie: Lie) -> Arc<AtomicBool> {
 
 fn answer(probe: &[u8], state: State, key: Option<&Key>) -> Option<Vec<u8>> {
     let challenge = Probe::decode(probe, None).ok()?.challenge;
-    let answer =
-        Answer { challenge, boot: 1, state, load: Some(5000), connections: 0, queue: 0 };
+    let answer = Answer { challenge, boot: 1, state, load: Some(5000), connections: 0, queue: 0 };
     Some(answer.encode(key).to_vec())
 }
 
@@ -84,11 +99,6 @@ fn what_does_not_count_is_named_and_changes_no_weight() {
     ] {
         let wanted = Wanted { weight: 100, ..Wanted::new(Kind::Nat, AGENT) };
         let bed = Bed::build(wanted).unwrap();
-        // TCP answers: the host lives.
-        let tcp = bed.topology.servers[0]
-            .run(|| std::net::TcpListener::bind((server(1).ip(), PORT)))
-            .unwrap()
-            .unwrap();
         let over = lie(&bed, 1, lying);
         bed.wait_until(1, "refused", SOON, |health| {
             health.direction.as_ref().is_some_and(|direction| direction.refused > 5)
@@ -100,8 +110,11 @@ fn what_does_not_count_is_named_and_changes_no_weight() {
         let names = refused.iter().any(|event| event.reason.contains(word));
         assert!(names && refused.len() < 4, "{name}: {events:#?}");
         assert!(!events.iter().any(|event| event.kind == EventKind::WeightChanged), "{name}");
+        std::thread::sleep(Duration::from_secs(2));
         over.store(true, Relaxed);
-        drop(tcp);
+        // Somebody is there, whatever he says.
+        let health = bed.health(1).unwrap();
+        assert_eq!((health.state, health.effective_weight), (HealthState::Up, 100), "{name}");
         bed.director.stop().unwrap();
     }
 }
@@ -121,7 +134,8 @@ fn answers_without_the_right_signature_do_not_count() {
     std::fs::create_dir_all(&folder).unwrap();
     let service = lines(&folder);
     let key_line = format!("key_file = {:?}", folder.join("agent.key"));
-    let built = bed.insert(Bed::build(Wanted::new(Kind::Nat, &service).with_agents(&key_line)).unwrap());
+    let built =
+        bed.insert(Bed::build(Wanted::new(Kind::Nat, &service).with_agents(&key_line)).unwrap());
     // The real agents have the key: they are heard.
     built
         .wait_until(2, "heard", SOON, |health| {
