@@ -14,6 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 
+pub(crate) use progress::BUCKETS;
+
 /// The slot of a server that nobody watches.
 const UNWATCHED: u32 = u32::MAX;
 

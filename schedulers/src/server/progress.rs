@@ -18,15 +18,13 @@
 //! the connections there are, should the end of a handshake not have been told.
 
 use super::{Server, split};
+use crate::bias::FULL;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 /// Parts of the window. The oldest is forgotten as a whole, so that young is younger than between 15
 /// and 16 parts of it.
-const BUCKETS: usize = 16;
-
-/// A full load, as servers report it.
-const FULL: u16 = 10_000;
+pub(crate) const BUCKETS: usize = 16;
 
 /// No load has been reported.
 const UNKNOWN: u32 = u32::MAX;
@@ -155,6 +153,23 @@ impl Server {
     /// into such a state (TCP: SYN sent or received; SCTP: INIT or COOKIE), after
     /// [`connection_opened`](Server::connection_opened), and followed by one
     /// [`handshake_ended`](Server::handshake_ended). Does nothing unless a load bias watches.
+    ///
+    /// ```
+    /// # use schedulers::{Bias, Change, Options, Server, ServerId, create};
+    /// # use std::sync::Arc;
+    /// let server = Arc::new(Server::new(ServerId(1), "10.0.0.1".parse().unwrap(), 80, 1));
+    /// let options = Options { bias: Bias::Ilb(2), ..Options::default() };
+    /// let mut scheduler = create("wlc", &options).unwrap();
+    /// scheduler.changed(&[server.clone()], Change::Bound).unwrap();
+    ///
+    /// server.connection_opened();
+    /// server.handshake_begun();
+    /// server.connection_moved(true);
+    /// assert_eq!(server.in_progress(), 1);
+    /// server.handshake_ended();
+    /// server.connection_closed(true);
+    /// assert_eq!(server.in_progress(), 0);
+    /// ```
     pub fn handshake_begun(&self) {
         if self.progress.begin() {
             self.note_change();
