@@ -88,8 +88,12 @@ impl<S: Scale> Biased<S> {
     /// Follows a change of the list; `servers` is the list after it.
     pub(crate) fn follow(&mut self, servers: &[Arc<Server>], change: Change) {
         match change {
-            Change::Bound => servers.iter().for_each(|server| server.watch_progress()),
-            Change::Added => servers.iter().take(1).for_each(|server| server.watch_progress()),
+            Change::Bound => {
+                servers.iter().for_each(|server| server.watch_progress(self.has_window))
+            }
+            Change::Added => {
+                servers.iter().take(1).for_each(|server| server.watch_progress(self.has_window))
+            }
             Change::Removed { .. } | Change::Edited { .. } => {}
         }
         self.watched.follow(servers, change);

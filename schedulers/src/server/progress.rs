@@ -33,6 +33,8 @@ const UNKNOWN: u32 = u32::MAX;
 #[derive(Debug)]
 pub(super) struct Progress {
     is_watched: AtomicBool,
+    /// Whether the young are in progress, and not only those that are not established.
+    has_window: AtomicBool,
     /// Whether a connection has ever been active here.
     knows_active: AtomicBool,
     /// The bucket of now.
@@ -52,6 +54,7 @@ impl Progress {
     pub(super) fn new() -> Progress {
         Progress {
             is_watched: AtomicBool::new(false),
+            has_window: AtomicBool::new(false),
             knows_active: AtomicBool::new(false),
             current: AtomicU32::new(0),
             opened: Default::default(),
@@ -61,8 +64,9 @@ impl Progress {
         }
     }
 
-    /// Counts from now on.
-    pub(super) fn watch(&self) {
+    /// Counts from now on; with a window also the young.
+    pub(super) fn watch(&self, has_window: bool) {
+        self.has_window.store(has_window, SeqCst);
         self.is_watched.store(true, SeqCst);
     }
 
@@ -125,10 +129,14 @@ impl Progress {
     /// active; where none ever becomes active (UDP), than there are.
     pub(super) fn count(&self, active: u32, inactive: u32) -> u32 {
         let all = active.saturating_add(inactive);
+        let handshakes = self.handshakes.load(SeqCst).min(all);
+        if !self.has_window.load(Relaxed) {
+            return handshakes;
+        }
         let open = if self.knows_active.load(Relaxed) { active } else { all };
         let young =
             self.opened.iter().fold(0_u32, |sum, bucket| sum.saturating_add(bucket.load(SeqCst)));
-        young.min(open).max(self.handshakes.load(SeqCst).min(all))
+        young.min(open).max(handshakes)
     }
 
     /// Takes a report: a load of 0..=10000, or none.
@@ -215,9 +223,10 @@ impl Server {
         self.progress.since_report()
     }
 
-    /// Connections in progress are counted from now on.
-    pub(crate) fn watch_progress(&self) {
-        self.progress.watch();
+    /// Connections in progress are counted from now on; the young ones are among them if there is a
+    /// window, which whoever calls this turns ([`Server::turn_window`]).
+    pub(crate) fn watch_progress(&self, has_window: bool) {
+        self.progress.watch(has_window);
     }
 
     /// So many sixteenths of the window have gone by.

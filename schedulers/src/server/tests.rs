@@ -125,7 +125,7 @@ fn workers_at_once_lose_no_count() {
 
 fn watched(weight: i32) -> Server {
     let server = server(weight);
-    server.watch_progress();
+    server.watch_progress(true);
     server
 }
 
@@ -199,6 +199,16 @@ fn a_connection_is_in_progress_until_it_is_established_however_old() {
     assert_eq!(server.in_progress(), 1, "ends told too often leave no debt");
     (0..4).for_each(|_| server.connection_closed(true));
     assert_eq!(server.in_progress(), 0, "nor is there a handshake without a connection");
+}
+
+#[test]
+fn without_a_window_only_those_that_are_not_established_are_in_progress() {
+    let server = watched(1);
+    open_active(&server, 3);
+    server.watch_progress(false);
+    assert_eq!(server.in_progress(), 0);
+    server.handshake_begun();
+    assert_eq!(server.in_progress(), 1);
 }
 
 #[test]
