@@ -15,8 +15,10 @@
 
 mod address;
 mod bias;
+mod biased;
 mod board;
 mod least;
+mod lightest;
 mod locality;
 mod registry;
 mod remembered;

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! schedulers! {
-//!     rr, wrr, swrr, lc, wlc, sed, nq, fo, ovf, twos, dh, sh, mh, lblc, lblcr,
+//!     rr, wrr, swrr, lc, wlc, sed, nq, fo, ovf, twos, dh, sh, mh, lblc, lblcr, load,
 //!     NAME,
 //! }
 //! ```
@@ -55,6 +55,7 @@ schedulers! {
     mh,
     lblc,
     lblcr,
+    load,
 }
 
 /// The most servers that the scheduler called `name` can hold; `None` = any number.

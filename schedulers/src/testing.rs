@@ -65,7 +65,10 @@ impl Service {
     }
 
     pub(crate) fn with_flags(scheduler: &str, weights: &[i32], flags: Flags) -> Service {
-        let options = Options { flags, seed: 7, ..Options::default() };
+        Service::with_options(scheduler, weights, Options { flags, seed: 7, ..Options::default() })
+    }
+
+    pub(crate) fn with_options(scheduler: &str, weights: &[i32], options: Options) -> Service {
         let mut service = Service {
             servers: servers(weights),
             scheduler: create(scheduler, &options).expect("no such scheduler"),
