@@ -94,6 +94,10 @@ impl<S: Scale> Biased<S> {
             Change::Added => {
                 servers.iter().take(1).for_each(|server| server.watch_progress(self.has_window))
             }
+            Change::Replaced { index } => {
+                let server = servers.get(index);
+                server.inspect(|server| server.watch_progress(self.has_window));
+            }
             Change::Removed { .. } | Change::Edited { .. } => {}
         }
         self.watched.follow(servers, change);

@@ -67,6 +67,7 @@ impl RealServer {
         let load = Server::new(old.id(), old.address(), old.port(), old.last_weight());
         load.set_weight(old.weight());
         load.set_thresholds(old.upper_threshold(), old.lower_threshold());
+        load.report(old.reported());
         RealServer {
             load: Arc::new(load),
             traffic: self.traffic.clone(),
@@ -97,6 +98,15 @@ impl RealServer {
     pub fn weigh(&self, spec: &ServerSpec) {
         self.load.set_weight(self.standing().effective(spec.weight));
         self.load.set_thresholds(spec.upper_threshold, spec.lower_threshold);
+    }
+
+    /// A connection may have come into the states of a handshake, or out of them.
+    pub fn handshake_moved(&self, before: bool, after: bool) {
+        match (before, after) {
+            (false, true) => self.load.handshake_begun(),
+            (true, false) => self.load.handshake_ended(),
+            _ => {}
+        }
     }
 
     /// Persistence templates that point here.
@@ -174,6 +184,7 @@ mod tests {
         let first = server();
         first.load.set_weight(0);
         first.load.set_thresholds(9, 4);
+        first.load.report(Some(4321));
         first.load.connection_opened();
         first.template_opened();
         first.traffic.connection();
@@ -184,7 +195,7 @@ mod tests {
         assert_eq!((next.load.id(), next.address()), (first.load.id(), first.address()));
         assert_eq!((next.load.weight(), next.load.last_weight()), (0, 5));
         assert_eq!((next.load.upper_threshold(), next.load.lower_threshold()), (9, 4));
-        assert_eq!(next.standing(), first.standing());
+        assert_eq!((next.standing(), next.load.reported()), (first.standing(), Some(4321)));
         next.traffic.connection();
         assert_eq!(first.traffic.stats().connections, 2);
     }

@@ -38,7 +38,7 @@ impl Table {
         now: Duration,
     ) -> Result<(), Refusal> {
         match command {
-            Command::AddService { service } => self.add_service(state, service),
+            Command::AddService { service } => self.add_service(state, service, now),
             Command::EditService { service } => self.edit_service(state, service),
             Command::DeleteService { service } => delete_service(state, &service, now),
             Command::Flush => {
@@ -82,7 +82,12 @@ impl Table {
         Ok(scheduler)
     }
 
-    fn add_service(&self, state: &mut State, spec: ServiceSpec) -> Result<(), Refusal> {
+    fn add_service(
+        &self,
+        state: &mut State,
+        spec: ServiceSpec,
+        now: Duration,
+    ) -> Result<(), Refusal> {
         // What is there already is said before what is wrong, as the kernel does.
         if state.services.find(&spec.key).is_ok() {
             return Err(service_exists());
@@ -90,8 +95,12 @@ impl Table {
         check::service(&spec)?;
         let scheduler = self.scheduler(&spec)?;
         let service = Arc::new(Service::new(spec, scheduler));
+        let key = service.key;
         state.services.push(service.clone());
         state.show(service);
+        // The file's, though it was an operator who removed it and adds it again.
+        let fallback = state.declared.get(&key).and_then(|declared| declared.fallback.clone());
+        self.declare_fallback(state, &key, fallback.as_ref(), now);
         Ok(())
     }
 

@@ -24,7 +24,7 @@ impl Table {
         Some(act(&mut choice, index))
     }
 
-    fn service(&self, key: &ServiceKey) -> Option<Arc<Service>> {
+    pub(super) fn service(&self, key: &ServiceKey) -> Option<Arc<Service>> {
         self.lock().services.find(key).ok().cloned()
     }
 }
@@ -81,8 +81,10 @@ impl Servers for Table {
     }
 
     fn report(&self, service: &ServiceKey, server: SocketAddr, load: Option<u16>) -> bool {
-        let _ = load;
-        self.with_server(service, server, |_, _| ()).is_some()
+        self.with_server(service, server, |choice, index| {
+            choice.members()[index].server.load.report(load);
+        })
+        .is_some()
     }
 
     fn fall_back(&self, service: &ServiceKey, on: bool) -> bool {

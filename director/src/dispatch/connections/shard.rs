@@ -176,6 +176,8 @@ impl<'a> Locked<'a> {
         let before = place.put(&name, moment_of(&connection));
         // Another worker's packet may have come in between, but states move under the lock alone:
         // what it was before is what `unpack` saw.
+        let embryonic = (before.state().is_embryonic(), connection.state.is_embryonic());
+        connection.server().handshake_moved(embryonic.0, embryonic.1);
         if before.is_active() != connection.is_active() {
             connection.server().load.connection_moved(connection.is_active());
         }
