@@ -4,9 +4,13 @@ use std::time::Duration;
 
 use super::bed::*;
 use super::lost::{CLIENT, ONE, TWO, VIP};
-use crate::control::api::{Extras, Forwarding, Protocol, ServiceKey, Teardown};
+use crate::config::DeclaredService;
+use crate::control::api::{
+    Bias, BiasWindow, Extras, Forwarding, Persistence, Protocol, ServiceKey, ServiceSpec, Teardown,
+};
 use crate::control::operations::Command;
 use crate::dispatch::verdict::{DropReason, Verdict};
+use crate::health::plan::ServiceHealth;
 use crate::health::servers::Servers;
 use crate::table::{Interest, Silent};
 
@@ -242,4 +246,111 @@ fn an_ended_life_of_a_server_is_not_counted_against_its_limit() {
     bed.recover(service_key(), ONE);
     assert!(bed.tcp("198.51.100.8:1", VIP, SYN).is_sent());
     assert!(!bed.tcp("198.51.100.9:1", VIP, SYN).is_sent());
+}
+
+/// A service with a fallback server, as a file declares it.
+fn with_fallback(spec: ServiceSpec, method: Forwarding) -> Bed {
+    let bed = Bed::new();
+    let declared = DeclaredService {
+        service: spec,
+        servers: vec![server(ONE, method)],
+        fallback: Some(server(SORRY, method)),
+        health: ServiceHealth::default(),
+    };
+    bed.table.declare(&[declared], &[], bed.now).unwrap();
+    bed
+}
+
+const SORRY: &str = "10.77.0.99:80";
+
+#[test]
+fn clients_of_the_fallback_server_are_not_kept_there() {
+    let persistence = Some(Persistence { timeout: 300, prefix: 24, engine: None });
+    let spec = ServiceSpec { persistence, ..service(service_key(), "rr") };
+    let mut bed = with_fallback(spec, Forwarding::Nat);
+    assert_eq!(bed.establish(CLIENT, VIP), at(ONE));
+    bed.fail(service_key(), ONE);
+    assert!(bed.table.fall_back(&service_key(), true));
+    assert_eq!(bed.establish("198.51.100.7:4001", VIP), at(SORRY));
+    let view = bed.table.service_views()[0].fallback.clone().unwrap();
+    assert_eq!((view.active, view.persistent, view.stats.connections), (1, 0, 1));
+    bed.recover(service_key(), ONE);
+    bed.table.fall_back(&service_key(), false);
+    assert_eq!(bed.establish("198.51.100.7:4002", VIP), at(ONE));
+    // What has begun there ends there.
+    assert_eq!(bed.tcp("198.51.100.7:4001", VIP, ACK).destination(), at(SORRY));
+    assert_eq!(bed.tcp(SORRY, "198.51.100.7:4001", ACK).source(), at(VIP));
+}
+
+#[test]
+fn a_flow_without_a_memory_goes_to_servers_that_are_up_or_to_the_fallback_server() {
+    let hop = |out: Out| match out.verdict {
+        Verdict::Transmit { path, .. } => Some(path.next_hop),
+        _ => None,
+    };
+    let spec = service(service_key(), "rr");
+    let mut bed = Bed::sized(1, service_key(), &[]);
+    let declared = DeclaredService {
+        service: spec,
+        servers: vec![server(ONE, Forwarding::Direct)],
+        fallback: Some(server(SORRY, Forwarding::Direct)),
+        health: ServiceHealth::default(),
+    };
+    bed.table.declare(&[declared], &[], bed.now).unwrap();
+    bed.tcp(CLIENT, VIP, SYN);
+    bed.tcp(CLIENT, VIP, ACK);
+    let other = "198.51.100.8:4000";
+    assert_eq!(hop(bed.tcp(other, VIP, SYN)), Some(at(ONE).ip()));
+    bed.table.stand(&service_key(), at(ONE), super::lost::DOWN);
+    assert_eq!(hop(bed.tcp(other, VIP, SYN)), None);
+    bed.table.fall_back(&service_key(), true);
+    assert_eq!(hop(bed.tcp(other, VIP, SYN)), Some(at(SORRY).ip()));
+}
+
+/// In progress are TCP handshakes and those of SCTP, until they end in whatever way.
+#[test]
+fn handshakes_are_counted_while_they_last_and_however_they_end() {
+    let spec = |protocol| {
+        let bias = Extras { bias: Bias::Ilb(2), bias_window: BiasWindow(100), ..Extras::default() };
+        ServiceSpec { extras: Some(bias), ..service(key(protocol, VIP), "wlc") }
+    };
+    let mut bed = Bed::sized(3, service_key(), &[(ONE, Forwarding::Nat)]);
+    bed.apply(Command::EditService { service: spec(Protocol::Tcp) });
+    let handshakes = |bed: &mut Bed| {
+        // The young ones are no longer so.
+        bed.wait(Duration::from_millis(300));
+        let services = bed.table.published().load_full();
+        let service = services.find(6, at(VIP).ip(), at(VIP).port()).unwrap();
+        let key = schedulers::Key {
+            protocol: 6,
+            source: at(CLIENT).ip(),
+            source_port: 1,
+            destination: at(VIP).ip(),
+            destination_port: 80,
+        };
+        // The window is turned by whoever chooses.
+        service.schedule(&key, bed.now).unwrap().binding.server.load.in_progress()
+    };
+    let client = |port: u16| format!("198.51.100.7:{port}");
+    bed.tcp(&client(1), VIP, SYN);
+    bed.tcp(&client(2), VIP, SYN);
+    bed.tcp(&client(3), VIP, SYN);
+    assert_eq!(handshakes(&mut bed), 3);
+    bed.tcp(ONE, &client(1), SYN_ACK);
+    bed.tcp(&client(1), VIP, ACK);
+    assert_eq!(handshakes(&mut bed), 2, "established");
+    bed.tcp(ONE, &client(2), RST);
+    assert_eq!(handshakes(&mut bed), 1, "refused");
+    bed.tcp(&client(4), VIP, SYN);
+    assert_eq!((bed.entries(), handshakes(&mut bed)), (3, 2), "in place of the refused one");
+    bed.tcp(&client(5), VIP, SYN);
+    assert_eq!((bed.entries(), handshakes(&mut bed)), (3, 2), "in place of a half-open one");
+    bed.wait(Duration::from_secs(130));
+    assert_eq!(handshakes(&mut bed), 0, "expired");
+    bed.tcp(&client(6), VIP, SYN);
+    bed.fail(service_key(), ONE);
+    bed.recover(service_key(), ONE);
+    assert_eq!(handshakes(&mut bed), 0, "lost");
+    bed.wait(Duration::from_secs(130));
+    assert_eq!(handshakes(&mut bed), 0);
 }
