@@ -90,8 +90,8 @@ impl<S: Scale> Biased<S> {
         let newcomers = match change {
             Change::Removed { .. } | Change::Edited { .. } => &[],
             Change::Added => &servers[..servers.len().min(1)],
-            // Any of them may be new. To say it twice does no harm.
-            _ => servers,
+            Change::Replaced { index } => servers.get(index..=index).unwrap_or_default(),
+            Change::Bound => servers,
         };
         newcomers.iter().for_each(|server| server.watch_progress(self.has_window));
         self.watched.follow(servers, change);

@@ -133,6 +133,12 @@ pub enum Change {
         /// Its index in the list.
         index: usize,
     },
+    /// The server at `index` is the same one, of the same id, and its counts have begun anew: another
+    /// [`Server`] stands for it.
+    Replaced {
+        /// Its index in the list.
+        index: usize,
+    },
 }
 
 /// A scheduler's refusal to work with a list (mh: more servers than table slots).

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use serde::{Deserialize, Serialize};
 
 pub use super::batch::{Applied, Batch, BatchOutcome, CommandRefusal, OnRefusal};
+pub use super::server_view::ServerView;
 pub use super::extras::{
     Bias, BiasWindow, Extras, GoneServer, MssClamp, NoDestination, OwnTimeouts, Teardown,
 };
@@ -184,26 +185,9 @@ pub struct ServiceView {
     pub stats: Stats,
     /// Its servers in kernel order: newest first.
     pub servers: Vec<ServerView>,
-}
-
-/// A server as it runs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServerView {
-    /// As it was asked for.
-    #[serde(flatten)]
-    pub spec: ServerSpec,
-    /// Whether the address is the director's own: its own stack serves it then, whatever the
-    /// forwarding method says.
-    #[serde(default)]
-    pub local: bool,
-    /// Connections in an active state.
-    pub active: u32,
-    /// Other connections.
-    pub inactive: u32,
-    /// Persistence templates.
-    pub persistent: u32,
-    /// Counters.
-    pub stats: Stats,
+    /// Who takes new connections when all of them have failed, where the file declares one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<ServerView>,
 }
 
 /// One connection.

@@ -58,6 +58,11 @@ const COUNTERS: &[(&str, &str, Count)] = &[
 
 const GAUGES: &[(&str, &str, Gauge)] = &[
     ("weight", "Weight; 0 is quiesced.", |server| server.spec.weight.into()),
+    (
+        "effective_weight",
+        "Weight that the scheduler goes by: 0 when the server gets no new connections.",
+        |server| server.effective_weight.into(),
+    ),
     ("active_connections", "Connections in an active state.", |server| server.active.into()),
     ("inactive_connections", "Connections in other states.", |server| server.inactive.into()),
     ("persistence_templates", "Persistence templates.", |server| server.persistent.into()),

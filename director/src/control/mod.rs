@@ -31,6 +31,7 @@ pub mod remote;
 mod replies;
 mod routes;
 pub mod server;
+mod server_view;
 pub mod socket;
 mod stream;
 #[cfg(test)]

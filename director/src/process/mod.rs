@@ -8,6 +8,7 @@ mod neighbours;
 mod operations;
 mod ports;
 mod reload;
+mod rouser;
 mod workers;
 
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use arc_swap::ArcSwap;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::interval;
+use tokio::time::{MissedTickBehavior, interval};
 use tracing::{error, info};
 
 use crate::config::{self, Config, Mode};
@@ -33,6 +34,7 @@ pub(crate) use lock::interfaces;
 use neighbours::Neighbours;
 use operations::Director;
 use ports::Opened;
+use rouser::Rouser;
 use workers::Workers;
 
 /// How often the control plane looks after what has no event of its own.
@@ -95,6 +97,7 @@ pub async fn run(path: PathBuf) -> Result<()> {
         config,
         behind: false,
         neighbours: Neighbours::default(),
+        rouser: Rouser::default(),
     };
     running.neighbours.have_changed();
     running.follow();
@@ -149,6 +152,7 @@ struct Running<'a> {
     /// Whether the kernel has not been told all of the last change.
     behind: bool,
     neighbours: Neighbours,
+    rouser: Rouser,
 }
 
 impl Running<'_> {
@@ -158,6 +162,8 @@ impl Running<'_> {
         let mut publications = self.follower.publications();
         let mut housekeeping = interval(HOUSEKEEPING);
         let mut estimation = interval(ESTIMATE_INTERVAL);
+        let mut rousing = interval(rouser::PERIOD);
+        rousing.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 _ = signals.terminate.recv() => { info!("SIGTERM: ending"); return Ok(()); }
@@ -185,6 +191,7 @@ impl Running<'_> {
                     }
                 }
                 _ = estimation.tick() => self.table.estimate(),
+                _ = rousing.tick(), if self.table.has_eager_work() => self.rouse(),
             }
         }
     }
@@ -206,6 +213,24 @@ impl Running<'_> {
                 director.clear_warning("kernel");
                 self.behind = false;
             }
+        }
+    }
+
+    /// Goes on rousing silent clients of servers that have failed.
+    fn rouse(&mut self) {
+        let silent = self.table.take_eager_work(rouser::AT_ONCE);
+        match self.rouser.rouse(&silent) {
+            Err(error) => {
+                let message = format!(
+                    "silent clients of failed servers are not roused (teardown = \"eager\"): a raw \
+                     socket cannot be opened: {error}; it takes the capability CAP_NET_RAW"
+                );
+                if self.director.warn("eager", message.clone()) {
+                    error!("{message}");
+                }
+            }
+            Ok(()) if silent.is_empty() => {}
+            Ok(()) => self.director.clear_warning("eager"),
         }
     }
 

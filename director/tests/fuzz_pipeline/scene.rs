@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use director::control::api::{
-    Extras, Forwarding, GoneServer, MssClamp, NoDestination, OwnTimeouts, Persistence, Protocol,
-    ServerSpec, ServiceKey, ServiceSpec, Tunnel,
+    Bias, BiasWindow, Extras, Forwarding, GoneServer, MssClamp, NoDestination, OwnTimeouts,
+    Persistence, Protocol, ServerSpec, ServiceKey, ServiceSpec, Teardown, Tunnel,
 };
 use director::control::operations::Command;
 use director::dispatch::Shared;
+use director::health::servers::{Servers, Standing};
 use director::network::Resolver;
 use director::table::Table;
 use director::worker::{Upcall, Worker, WorkerParts, WorkerPort, WorkerStatus};
@@ -183,6 +184,9 @@ impl Scene {
             gone_server: *random.pick(&[GoneServer::Drop, GoneServer::Rst, GoneServer::Reschedule]),
             no_destination: if tcp { NoDestination::Rst } else { NoDestination::Icmp },
             leave_quiesced: random.below(2) == 0,
+            bias: *random.pick(&[Bias::None, Bias::Linear(200), Bias::Ilb(2)]),
+            bias_window: BiasWindow(100 + random.below(9000) as u32),
+            teardown: *random.pick(&[Teardown::Lazy, Teardown::Eager, Teardown::None]),
             mss_clamp: MssClamp::ByRoute(tcp),
             ..Extras::default()
         };
@@ -198,7 +202,7 @@ impl Scene {
         let (port, _, _, _, servers) = SERVICES[place];
         let service = ServiceKey::Address { protocol, address: SocketAddr::new(vip, port) };
         let chosen = servers.get(random.below(servers.len()));
-        match (random.below(9), chosen) {
+        match (random.below(12), chosen) {
             (0, _) => self.change(Command::DeleteService { service }),
             (1..4, _) => self.add_service(protocol, vip, place),
             (4, _) => self.edit_extras(service, random),
@@ -206,12 +210,26 @@ impl Scene {
                 let server = spec(place, server, vip, 1).address;
                 self.change(Command::DeleteServer { service, server });
             }
+            (9, Some(&server)) => {
+                let server = spec(place, server, vip, 1).address;
+                let standing =
+                    Standing { is_admitted: random.below(3) > 0, permille: 1 + random.below(3000) as u16 };
+                self.table.stand(&service, server, standing);
+                self.table.report(&service, server, Some(random.below(10_001) as u16));
+            }
+            (10, Some(&server)) => {
+                let server = spec(place, server, vip, 1).address;
+                self.table.lose(&service, server, random.below(2) == 0, self.now);
+            }
+            (11, _) => _ = self.table.fall_back(&service, random.below(2) == 0),
             (_, Some(&server)) => {
                 let server = spec(place, server, vip, random.below(3) as i32);
                 self.change(Command::EditServer { service, server });
             }
             (_, None) => self.change(Command::Zero { service: Some(service) }),
         }
+        // Whom this would rouse is not here.
+        self.table.take_eager_work(100);
         self.table.sweep(self.now);
         self.table.estimate();
     }

@@ -147,6 +147,21 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
+fn a_server_whose_counts_begin_anew_is_watched_for_connections_in_progress_as_before() {
+    for name in ["lc", "wlc", "sed", "nq", "lblc", "lblcr", "load"] {
+        let options = Options { bias: Bias::Ilb(2), ..Options::default() };
+        let mut scheduler = create(name, &options).unwrap();
+        let mut list = vec![server(1, 1), server(2, 1)];
+        scheduler.changed(&list, Change::Bound).unwrap();
+        list[1] = server(2, 1);
+        scheduler.changed(&list, Change::Replaced { index: 1 }).unwrap();
+        list[1].connection_opened();
+        list[1].handshake_begun();
+        assert_eq!(list[1].in_progress(), 1, "{name}");
+    }
+}
+
+#[test]
     fn no_history_makes_a_scheduler_panic_or_choose_wrongly(
         steps in prop::collection::vec(step(), 1..80),
         flags in prop_oneof![Just(0), Just(0x08), Just(0x10), Just(0x18)],

@@ -38,6 +38,7 @@ impl Operations for Fake {
                     declared: false,
                     stats: Stats::default(),
                     servers: vec![],
+                    fallback: None,
                 };
                 services.insert(0, view);
                 Ok(())
@@ -53,6 +54,7 @@ impl Operations for Fake {
                 Some(place) => {
                     let view = ServerView {
                         local: false,
+                        effective_weight: server.weight,
                         spec: server,
                         active: 3,
                         inactive: 4,

@@ -341,6 +341,21 @@ impl Connections {
         self.shards.iter().any(|shard| is_there(&shard.lock(self)))
     }
 
+    /// Looks at the connections and templates of a part of the table (see [`visit`](Self::visit)) whose
+    /// server has failed, and removes those that `goes` tells; false past the last part.
+    pub fn sift_lost(&self, part: usize, goes: impl FnMut(&Connection) -> bool) -> bool {
+        let first = part / SHARDS * PART;
+        let is_there = |shard: &Locked<'_>| first < shard.used() as usize;
+        let mut shard = self.shards[part % SHARDS].lock(self);
+        if is_there(&shard) {
+            let slots = first as u32..(first + PART) as u32;
+            shard.sift_lost(slots, goes, |connection| self.gone(connection));
+            return true;
+        }
+        drop(shard);
+        self.shards.iter().any(|shard| is_there(&shard.lock(self)))
+    }
+
     /// Has the memory at hand that new connections will soon need. To be called when that is asked
     /// for, by a thread that packets do not wait for.
     pub fn prepare(&self) {
