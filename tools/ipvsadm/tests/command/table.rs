@@ -163,6 +163,7 @@ impl Operations for Table {
             connections: 2000,
             services: 0,
             ports: vec![],
+            health: None,
             overflow: vec![],
             verdicts: vec![],
             warnings: vec![],
