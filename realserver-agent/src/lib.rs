@@ -23,4 +23,5 @@ pub mod host;
 pub mod kind;
 mod leftover;
 pub mod protocol;
+pub mod settings;
 pub mod tunnel;
