@@ -15,13 +15,20 @@
 
 #![forbid(unsafe_code)]
 
+pub mod answer;
 mod arrival;
+pub mod boot;
+pub mod checks;
 pub mod cli;
 pub mod decapsulation;
 pub mod device;
 pub mod host;
 pub mod kind;
 mod leftover;
+pub mod load;
+pub mod program;
 pub mod protocol;
+pub mod role;
 pub mod settings;
+pub mod standing;
 pub mod tunnel;
