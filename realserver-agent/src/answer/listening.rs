@@ -28,6 +28,19 @@ impl Pair {
     /// # Errors
     /// When the address is not this host's, or the port is taken.
     pub fn open(address: SocketAddr) -> io::Result<Pair> {
+        // Of a port that the system chooses for UDP, TCP may be taken.
+        let tries = if address.port() == 0 { 20 } else { 1 };
+        let mut pair = Pair::try_open(address);
+        for _ in 1..tries {
+            if pair.is_ok() {
+                break;
+            }
+            pair = Pair::try_open(address);
+        }
+        pair
+    }
+
+    fn try_open(address: SocketAddr) -> io::Result<Pair> {
         let udp = udp(address)?;
         let tcp = tcp(udp.local_addr()?)?;
         Ok(Pair { udp, tcp })

@@ -35,7 +35,7 @@ pub(super) async fn status(to: SocketAddr, path: &str, host: Option<&str>) -> Re
 /// `HTTP/1.1 200 OK`
 fn parse(answer: &[u8]) -> Option<u16> {
     let line = answer.split(|byte| *byte == b'\n').next()?;
-    let mut words = line.split(|byte| byte.is_ascii_whitespace());
+    let mut words = line.split(u8::is_ascii_whitespace);
     words.next()?.strip_prefix(b"HTTP/1.")?;
     let code = words.next().filter(|code| code.len() == 3)?;
     let code = std::str::from_utf8(code).ok()?.parse().ok()?;

@@ -76,7 +76,7 @@ impl Checks {
         let mut all: FuturesUnordered<_> =
             self.runners.iter().map(|runner| runner.run(self, standing)).collect();
         while all.next().await.is_some() {}
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// What each finds.

@@ -52,6 +52,8 @@ pub struct Report {
     pub queue: u32,
     /// What is wrong with the command; empty when nothing is.
     pub command: String,
+    /// When the connections were counted last.
+    pub counted: Option<Instant>,
 }
 
 /// What is measured, and how it counts.
@@ -81,6 +83,7 @@ impl Meter {
         let mut processor = Processor::default();
         let mut counts: Option<Counts> = None;
         let mut next_count = Instant::now();
+        let mut counted = None;
         let mut ticks = interval_at(Instant::now(), PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -88,6 +91,7 @@ impl Meter {
             let start = Instant::now();
             if start >= next_count {
                 counts = count(self.served.clone()).await;
+                counted = counts.map(|_| start);
                 next_count = Instant::now() + start.elapsed() * SHARE;
             }
             let (said, trouble) = command.get();
@@ -104,7 +108,8 @@ impl Meter {
             };
             let Counts { connections, queue } = counts.unwrap_or_default();
             let load = combine(parts, self.weights);
-            standing.set_report(Report { load, parts, connections, queue, command: trouble });
+            let command = trouble;
+            standing.set_report(Report { load, parts, connections, queue, command, counted });
         }
     }
 }
