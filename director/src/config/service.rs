@@ -4,9 +4,8 @@ use std::collections::HashMap;
 
 use super::fields::Fields;
 use super::problem::Report;
-use super::{DeclaredService, Mode, address, extras, scheduling, server};
+use super::{DeclaredService, Mode, address, extras, health, scheduling, server};
 use crate::control::api::{Persistence, Protocol, ServiceKey, ServiceSpec};
-use crate::health::plan::ServiceHealth;
 
 /// Keys of a service.
 pub(super) const KEYS: &[&str] = &[
@@ -21,6 +20,14 @@ pub(super) const KEYS: &[&str] = &[
     "gone_server",
     "no_destination",
     "mss_clamp",
+    "bias",
+    "bias_window",
+    "teardown",
+    "check",
+    "agent",
+    "all_down",
+    "fallback",
+    "feedback",
     "forwarding",
     "server",
 ];
@@ -84,8 +91,12 @@ fn read(
     let flags = scheduling::flags(fields, &scheduler, report);
     let persistence = persistence(fields, key, report);
     let one_packet = one_packet(fields, key, report);
-    let extras = Some(extras::read(fields, key.and_then(protocol), report));
-    let servers = server::read_all(fields, mode, key, report);
+    let extras = Some(extras::read(fields, key.and_then(protocol), &scheduler, report));
+    let health = health::read(fields, report);
+    let default = server::default_method(fields, mode, report);
+    let servers = server::read_all(fields, default, key, health.feedback.is_some(), report);
+    let fallback = server::fallback(fields, default, key, &servers, report);
+    health::check_ports(fields, &health.checks, &servers, report);
     let key = key?;
     if let ServiceKey::Address { address, .. } = key
         && address.port() == 0
@@ -101,8 +112,8 @@ fn read(
     Some(DeclaredService {
         service: ServiceSpec { key, scheduler, flags, persistence, one_packet, extras },
         servers,
-        fallback: None,
-        health: ServiceHealth::default(),
+        fallback,
+        health,
     })
 }
 

@@ -9,6 +9,7 @@ pub use super::server_view::ServerView;
 pub use super::extras::{
     Bias, BiasWindow, Extras, GoneServer, MssClamp, NoDestination, OwnTimeouts, Teardown,
 };
+pub use super::health::HealthSummary;
 pub use super::method::{Asked, Forwarding};
 
 /// Transport protocol of a service.
@@ -256,6 +257,9 @@ pub struct Status {
     /// What has come of a full connection table, in the same form; empty as long as it never was.
     #[serde(default)]
     pub overflow: Vec<VerdictCount>,
+    /// How the servers are; `None` when nobody watches them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<HealthSummary>,
     /// What the operator should know: last failed reload and the like.
     pub warnings: Vec<String>,
 }

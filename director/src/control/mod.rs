@@ -20,6 +20,7 @@ mod client_error;
 pub mod events;
 mod extras;
 pub mod filter;
+mod follow;
 mod guard;
 pub mod health;
 mod listing;

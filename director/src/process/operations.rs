@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::control::api::{
-    BatchOutcome, ConnectionView, OnRefusal, PortView, Refusal, ServiceView, Status, Timeouts,
-    VerdictCount,
+    BatchOutcome, ConnectionView, HealthSummary, OnRefusal, PortView, Refusal, ServiceView, Status,
+    Timeouts, VerdictCount,
 };
 use crate::control::operations::{Command, Operations};
 use crate::dispatch::connections::SHARDS;
@@ -160,6 +160,7 @@ impl Operations for Director {
             ports: self.port_views(),
             verdicts: self.verdict_counts(),
             overflow: self.overflow_counts(),
+            health: HealthSummary::of(&self.servers()),
             warnings,
         }
     }

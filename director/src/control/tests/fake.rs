@@ -8,10 +8,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use crate::control::api::*;
+use crate::control::health::ServerHealth;
 use crate::control::operations::{Command, Operations};
 use crate::control::server::{self, Limits};
 use crate::control::socket;
 use crate::fwmark::Rule;
+use crate::health::journal::Journal;
 
 /// Services by key only, and as many connections as asked for.
 #[derive(Default)]
@@ -22,6 +24,8 @@ pub(super) struct Fake {
     /// Highest shard that was asked for.
     pub(super) reached: Mutex<usize>,
     pub(super) panics: bool,
+    pub(super) servers: Vec<ServerHealth>,
+    pub(super) journal: Arc<Journal>,
 }
 
 impl Operations for Fake {
@@ -87,6 +91,14 @@ impl Operations for Fake {
         Timeouts { tcp: 900, tcp_fin: 120, udp: 300 }
     }
 
+    fn servers(&self) -> Vec<ServerHealth> {
+        self.servers.clone()
+    }
+
+    fn journal(&self) -> Option<Arc<Journal>> {
+        Some(Arc::clone(&self.journal))
+    }
+
     fn marks(&self) -> Vec<Rule> {
         Vec::new()
     }
@@ -118,6 +130,7 @@ impl Operations for Fake {
                 transmit_dropped: 0,
             }],
             overflow: vec![],
+            health: HealthSummary::of(&self.servers),
             verdicts: vec![VerdictCount {
                 reason: "no_service".to_owned(),
                 meaning: "for no service of ours".to_owned(),

@@ -176,6 +176,7 @@ impl Operations for Table {
             connections: 2000,
             services: 0,
             ports: vec![],
+            health: None,
             overflow: vec![],
             verdicts: vec![],
             warnings: vec![],
