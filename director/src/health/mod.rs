@@ -16,7 +16,9 @@
 //!
 //! Everything above `watch.rs` but the checks themselves is sans-IO.
 
+pub mod direction;
 pub mod journal;
 pub mod outcome;
 pub mod plan;
 pub mod servers;
+pub mod tally;
