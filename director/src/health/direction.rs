@@ -122,6 +122,7 @@ pub struct Direction {
     reason: String,
     incarnation: u32,
     report: Option<(Answer, Duration)>,
+    answers: u64,
 }
 
 impl Direction {
@@ -146,6 +147,7 @@ impl Direction {
             reason: String::new(),
             incarnation: 0,
             report: None,
+            answers: 0,
         }
     }
 
@@ -162,6 +164,11 @@ impl Direction {
     /// The last answer that counted, and when.
     pub fn report(&self) -> Option<(Answer, Duration)> {
         self.report
+    }
+
+    /// How many answers have counted.
+    pub fn answers(&self) -> u64 {
+        self.answers
     }
 
     /// Whether an answer with this challenge is one to an open question.
@@ -267,10 +274,7 @@ impl Direction {
             }
         }
         let period = if is_suspect { self.settings.period / 3 } else { self.settings.period };
-        let micros = u64::try_from(period.as_micros()).unwrap_or(u64::MAX / 1000);
-        let least = micros - micros / 100 * JITTER;
-        let chance = self.questions.chance(micros / 100 * (2 * JITTER) + 1);
-        self.next_beat = now + Duration::from_micros(least + chance);
+        self.next_beat = now + self.questions.vary(period, JITTER);
     }
 
     fn ask_udp(&mut self, now: Duration, actions: &mut Vec<Action>) {
@@ -361,6 +365,7 @@ impl Direction {
         self.refusals.good();
         let boot = self.report.map(|(report, _)| report.boot);
         self.report = Some((answer, now));
+        self.answers += 1;
         if boot.is_some_and(|boot| boot != answer.boot) {
             self.incarnation = self.incarnation.wrapping_add(1);
             actions.push(Action::Restarted);

@@ -1,10 +1,10 @@
 //! The questions that are open, and what became of the last hundred: round trip and loss.
 //!
-//! Challenges are at random and known to nobody who has not seen the question: they are made by a
-//! keyed hash whose key the operating system gave.
+//! Challenges are at random, and known to nobody who has not seen the question.
 
-use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
+
+use crate::health::chance::Dice;
 
 /// The way that a question takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,21 +41,6 @@ pub(super) struct Questions {
     losses: u128,
     counted: u32,
     round_trip: Option<Duration>,
-}
-
-/// Numbers at random.
-#[derive(Debug, Default)]
-pub(super) struct Dice {
-    keys: RandomState,
-    thrown: u64,
-}
-
-impl Dice {
-    /// The next number.
-    pub(super) fn throw(&mut self) -> u64 {
-        self.thrown += 1;
-        self.keys.hash_one(self.thrown)
-    }
 }
 
 impl Questions {
@@ -149,9 +134,9 @@ impl Questions {
         f64::from(among.count_ones()) * 100.0 / f64::from(self.counted)
     }
 
-    /// A number at random below `limit`.
-    pub(super) fn chance(&mut self, limit: u64) -> u64 {
-        self.dice.throw() % limit.max(1)
+    /// `time`, up to so many percent of it longer or shorter.
+    pub(super) fn vary(&mut self, time: Duration, percent: u64) -> Duration {
+        self.dice.vary(time, percent)
     }
 }
 
