@@ -143,10 +143,7 @@ fn live(entry: &Entry, options: &Options, steps: &[Step]) -> Result<(), TestCase
     Ok(())
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-
-    #[test]
+#[test]
 fn a_server_whose_counts_begin_anew_is_watched_for_connections_in_progress_as_before() {
     for name in ["lc", "wlc", "sed", "nq", "lblc", "lblcr", "load"] {
         let options = Options { bias: Bias::Ilb(2), ..Options::default() };
@@ -161,7 +158,10 @@ fn a_server_whose_counts_begin_anew_is_watched_for_connections_in_progress_as_be
     }
 }
 
-#[test]
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
     fn no_history_makes_a_scheduler_panic_or_choose_wrongly(
         steps in prop::collection::vec(step(), 1..80),
         flags in prop_oneof![Just(0), Just(0x08), Just(0x10), Just(0x18)],
