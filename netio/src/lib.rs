@@ -24,6 +24,7 @@ mod port;
 mod prefetch;
 pub mod raw;
 mod segment;
+pub mod silence;
 mod sockopt;
 mod trace;
 pub mod tun;

@@ -16,7 +16,9 @@
 //!
 //! Everything above `watch.rs` but the checks themselves is sans-IO.
 
+pub mod checks;
 pub mod journal;
 pub mod outcome;
+pub mod path;
 pub mod plan;
 pub mod servers;
