@@ -35,4 +35,9 @@ impl Deadline {
             .await
             .map_err(|_| Outcome::Failed(format!("{step}: timed out")))
     }
+
+    /// Waits for what need not come; `None` when the deadline comes first.
+    pub(in crate::health) async fn wait<T>(self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::time::timeout_at(self.0, work).await.ok()
+    }
 }

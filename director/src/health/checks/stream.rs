@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpSocket, TcpStream};
 
-use super::{Deadline, trouble};
+use super::{Deadline, Way, trouble};
 use crate::health::outcome::Outcome;
 
 /// A connection, whichever way it goes.
@@ -13,9 +13,20 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// Opens a connection by the kernel's stack. One that is `fleeting` is to be dropped at once, and
-/// then taken back with RST.
+/// Opens a connection. One that is `fleeting` is to be dropped at once, and then taken back with RST.
 pub(super) async fn connect(
+    way: &Way<'_>,
+    is_fleeting: bool,
+    deadline: Deadline,
+) -> Result<Box<dyn Stream>, Outcome> {
+    match way {
+        Way::Kernel(address) => Ok(Box::new(by_kernel(*address, is_fleeting, deadline).await?)),
+        Way::Path(path, passage) => Ok(Box::new(path.connect(passage, deadline).await?)),
+    }
+}
+
+/// Opens a connection by the kernel's stack.
+pub(super) async fn by_kernel(
     address: SocketAddr,
     is_fleeting: bool,
     deadline: Deadline,

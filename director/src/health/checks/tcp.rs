@@ -5,13 +5,11 @@
 //! says nothing for each program to accept and to log, some of which bar a client after a few of
 //! these, and would leave the director with one more connection in TIME_WAIT per check.
 
-use std::net::SocketAddr;
-
-use super::{Deadline, stream};
+use super::{Deadline, Way, stream};
 use crate::health::outcome::Outcome;
 
-pub(super) async fn run(address: SocketAddr, deadline: Deadline) -> Result<Outcome, Outcome> {
-    stream::connect(address, true, deadline).await?;
+pub(super) async fn run(way: &Way<'_>, deadline: Deadline) -> Result<Outcome, Outcome> {
+    stream::connect(way, true, deadline).await?;
     Ok(Outcome::PASSED)
 }
 
