@@ -19,10 +19,12 @@
 mod chance;
 pub mod direction;
 pub mod feedback;
+pub mod checks;
 pub mod journal;
 pub mod judge;
 pub mod memory;
 pub mod outcome;
+pub mod path;
 pub mod plan;
 pub mod servers;
 pub mod tally;
