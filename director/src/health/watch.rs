@@ -57,8 +57,8 @@ pub struct Means {
     pub journal: Arc<Journal>,
     /// Who makes the checks.
     pub prober: Arc<dyn Prober>,
-    /// The file of what a restart must not forget.
-    pub memory: PathBuf,
+    /// The file of what a restart must not forget; `None`: it forgets.
+    pub memory: Option<PathBuf>,
     /// When the table's time was 0.
     pub epoch: std::time::Instant,
 }
@@ -75,7 +75,7 @@ struct Inner {
     agents_changed: Notify,
     /// There is something to write down.
     must_remember: Notify,
-    memory: Arc<Memory>,
+    memory: Option<Arc<Memory>>,
     state: Mutex<State>,
 }
 
@@ -104,7 +104,8 @@ impl Watch {
     /// When there is no socket to be had for asking agents.
     pub fn begin(means: Means, plans: Vec<(ServiceKey, ServiceHealth)>) -> io::Result<Watch> {
         let (wire, ears) = Wire::open()?;
-        let memory = Arc::new(Memory::new(means.memory));
+        let memory = means.memory.map(|path| Arc::new(Memory::new(path)));
+        let remembered = memory.as_ref().map(|memory| memory.read()).unwrap_or_default();
         let inner = Arc::new(Inner {
             servers: means.servers,
             journal: means.journal,
@@ -114,7 +115,7 @@ impl Watch {
             wire,
             agents_changed: Notify::new(),
             must_remember: Notify::new(),
-            state: Mutex::new(State::new(memory.read())),
+            state: Mutex::new(State::new(remembered)),
             memory,
         });
         inner.follow(plans);
@@ -158,7 +159,9 @@ impl Drop for Watch {
             list
         };
         let (number, servers) = list;
-        self.inner.memory.write(number, servers);
+        if let Some(memory) = &self.inner.memory {
+            memory.write(number, servers);
+        }
     }
 }
 
@@ -180,7 +183,7 @@ async fn remember(inner: Weak<Inner>) {
         strong.must_remember.notified().await;
         tokio::time::sleep(GATHER).await;
         let (number, servers): (u64, Vec<Remembered>) = strong.lock().not_up();
-        let memory = strong.memory.clone();
+        let Some(memory) = strong.memory.clone() else { continue };
         // A disk may be slow. That a write panics is not foreseen, and would be no reason to end.
         let _ = tokio::task::spawn_blocking(move || memory.write(number, servers)).await;
     }

@@ -3,6 +3,7 @@
 
 mod addresses;
 mod cores;
+mod health;
 mod lock;
 mod neighbours;
 mod operations;
@@ -30,6 +31,7 @@ use crate::network::{Follower, Network};
 use crate::node;
 use crate::table::Table;
 use addresses::Addresses;
+use health::Health;
 pub(crate) use lock::interfaces;
 use neighbours::Neighbours;
 use operations::Director;
@@ -73,14 +75,17 @@ pub async fn run(path: PathBuf) -> Result<()> {
     let _keeper = Keeper::start(&shared).context("a thread for memory")?;
     let mut workers =
         Workers::start(&mut opened, cpus, &shared, &table, &network, &follower, epoch)?;
+    reload::first(&table, &config, epoch)?;
+    let way = crate::health::path::Path::new(network.clone(), follower.resolver());
+    let health = Arc::new(Health::begin(&config, &table, way, epoch)?);
     let director = Arc::new(Director::new(
         path.clone(),
         epoch,
         table.clone(),
         opened.views(),
         workers.statuses.clone(),
+        health.clone(),
     ));
-    reload::first(&table, &config, epoch)?;
     let mut addresses = Addresses::new(&config, network.clone())?;
     // Steering comes last: from here on packets arrive. A table that does not fit ends us here; at
     // run time the operator is told, and what is there goes on.
@@ -93,6 +98,7 @@ pub async fn run(path: PathBuf) -> Result<()> {
         follower: &follower,
         workers: &mut workers,
         director: &director,
+        health: &health,
         epoch,
         config,
         behind: false,
@@ -147,6 +153,7 @@ struct Running<'a> {
     follower: &'a Follower,
     workers: &'a mut Workers,
     director: &'a Arc<Director>,
+    health: &'a Health,
     epoch: Instant,
     config: Config,
     /// Whether the kernel has not been told all of the last change.
@@ -170,6 +177,7 @@ impl Running<'_> {
                 _ = signals.interrupt.recv() => { info!("SIGINT: ending"); return Ok(()); }
                 _ = signals.hangup.recv() => {
                     reload::again(self.director, self.table, &mut self.config, self.epoch);
+                    self.health.reload(&self.config);
                 }
                 () = changed.notified() => {
                     self.table.end_orphans();
@@ -178,6 +186,7 @@ impl Running<'_> {
                 () = self.workers.ended.notified() => self.workers.check()?,
                 _ = housekeeping.tick() => {
                     self.table.sweep(self.epoch.elapsed());
+                    self.health.reconcile();
                     self.workers.check_frames();
                     self.addresses.announce_again();
                     // A route to a server is another one, or an address of ours is gone.
