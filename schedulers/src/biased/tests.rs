@@ -230,6 +230,18 @@ fn connections_count_until_they_are_established_when_there_is_no_window() {
 }
 
 #[test]
+fn handshakes_are_seen_in_a_long_list_when_nothing_else_changes() {
+    let mut service = biased("wlc", Bias::Ilb(2), &[1; 40]);
+    (0..40).for_each(|id| load(service.server(id), 1, 0));
+    settled(&mut service, 0, 0);
+    assert_eq!(service.next(), Some(0));
+    service.server(0).handshake_begun();
+    assert_eq!(service.next(), Some(1));
+    service.server(0).handshake_ended();
+    assert_eq!(service.next(), Some(0));
+}
+
+#[test]
 fn in_progress_counts_by_weight_except_for_lc() {
     let shares = |name| {
         let mut service = biased(name, Bias::Ilb(2), &[1, 2, 5]);
