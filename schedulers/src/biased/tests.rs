@@ -357,6 +357,22 @@ fn lblc_and_lblcr_choose_by_bias_what_they_remember() {
 }
 
 #[test]
+fn within_a_set_of_lblcr_too_the_bias_counts() {
+    let mut service = biased("lblcr", Bias::Ilb(2), &[2, 2, 2]);
+    let key = destination("203.0.113.1");
+    assert_eq!(service.choose(&key), Some(0));
+    load(service.server(2), 1, 0);
+    settled(&mut service, 0, 3);
+    assert_eq!(service.choose(&key), Some(1), "0 is swamped: 1 joins the set");
+    (0..3).for_each(|_| service.server(0).connection_closed(true));
+    settled(&mut service, 1, 1);
+    assert_eq!(service.choose(&key), Some(0));
+    load(service.server(0), 0, 3);
+    (0..3).for_each(|_| service.server(0).handshake_begun());
+    assert_eq!(service.choose(&key), Some(1));
+}
+
+#[test]
 fn the_window_goes_on_while_lblc_and_lblcr_only_remember() {
     for name in ["lblc", "lblcr"] {
         let mut service = biased(name, Bias::Ilb(2), &[9, 9]);
