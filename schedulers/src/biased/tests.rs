@@ -230,6 +230,18 @@ fn connections_count_until_they_are_established_when_there_is_no_window() {
 }
 
 #[test]
+fn handshakes_are_seen_in_a_long_list_when_nothing_else_changes() {
+    let mut service = biased("wlc", Bias::Ilb(2), &[1; 40]);
+    (0..40).for_each(|id| load(service.server(id), 1, 0));
+    settled(&mut service, 0, 0);
+    assert_eq!(service.next(), Some(0));
+    service.server(0).handshake_begun();
+    assert_eq!(service.next(), Some(1));
+    service.server(0).handshake_ended();
+    assert_eq!(service.next(), Some(0));
+}
+
+#[test]
 fn in_progress_counts_by_weight_except_for_lc() {
     let shares = |name| {
         let mut service = biased(name, Bias::Ilb(2), &[1, 2, 5]);
@@ -262,12 +274,24 @@ fn a_server_near_its_upper_threshold_is_fuller_than_its_load_says() {
     service.server(0).connection_closed(true);
     service.server(0).connection_closed(true);
     assert_eq!(service.next(), Some(0));
-    service.server(0).set_thresholds(1_000_000, 0);
-    service.server(1).set_thresholds(1_000_000, 0);
-    assert_eq!(service.next(), Some(0), "far thresholds make no load vanish");
-    load(service.server(0), 901, 0);
-    settled(&mut service, 0, 0);
-    assert_eq!(service.next(), Some(1));
+}
+
+#[test]
+fn thresholds_far_above_all_loads_make_no_load_vanish() {
+    let mut service = biased("wlc", Bias::Ilb(2), &[1, 1]);
+    (0..2).for_each(|id| service.server(id).set_thresholds(1_000_000, 0));
+    settled(&mut service, 1, 80);
+    assert_eq!(connect(&mut service, 4), [0, 0, 0, 1]);
+}
+
+#[test]
+fn weights_that_are_all_raised_leave_the_bias_what_it_was() {
+    let mut service = biased("wlc", Bias::Ilb(2), &[1; 6]);
+    (1..6).for_each(|id| load(service.server(id), 80, 0));
+    settled(&mut service, 1, 0);
+    (0..6).for_each(|id| service.set_weight(id, 1000));
+    assert_eq!(connect(&mut service, 4)[..3], [0, 0, 0]);
+    assert_ne!(service.next(), Some(0));
 }
 
 #[test]
@@ -333,16 +357,34 @@ fn lblc_and_lblcr_choose_by_bias_what_they_remember() {
 }
 
 #[test]
-fn the_window_goes_on_while_lblc_only_remembers() {
-    let mut service = biased("lblc", Bias::Ilb(2), &[9, 9]);
-    let first = destination("203.0.113.0");
-    service.choose(&first);
-    load(service.server(0), 3, 0);
-    for _ in 0..16 {
-        service.now += WINDOW / 16;
+fn within_a_set_of_lblcr_too_the_bias_counts() {
+    let mut service = biased("lblcr", Bias::Ilb(2), &[2, 2, 2]);
+    let key = destination("203.0.113.1");
+    assert_eq!(service.choose(&key), Some(0));
+    load(service.server(2), 1, 0);
+    settled(&mut service, 0, 3);
+    assert_eq!(service.choose(&key), Some(1), "0 is swamped: 1 joins the set");
+    (0..3).for_each(|_| service.server(0).connection_closed(true));
+    settled(&mut service, 1, 1);
+    assert_eq!(service.choose(&key), Some(0));
+    load(service.server(0), 0, 3);
+    (0..3).for_each(|_| service.server(0).handshake_begun());
+    assert_eq!(service.choose(&key), Some(1));
+}
+
+#[test]
+fn the_window_goes_on_while_lblc_and_lblcr_only_remember() {
+    for name in ["lblc", "lblcr"] {
+        let mut service = biased(name, Bias::Ilb(2), &[9, 9]);
+        let first = destination("203.0.113.0");
         service.choose(&first);
+        load(service.server(0), 3, 0);
+        for _ in 0..16 {
+            service.now += WINDOW / 16;
+            service.choose(&first);
+        }
+        assert_eq!(service.server(0).in_progress(), 0, "{name}");
     }
-    assert_eq!(service.server(0).in_progress(), 0);
 }
 
 #[test]
