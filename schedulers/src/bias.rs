@@ -74,7 +74,7 @@ fn left_by_ilb(room: u16, multiplier: u16, in_progress: u32) -> u16 {
         if room <= ONE {
             break;
         }
-        room = (room * (multiplier - 1)).div_ceil(multiplier);
+        room = room * (multiplier - 1) / multiplier;
     }
     room.div_ceil(ONE) as u16
 }

@@ -87,19 +87,13 @@ impl<S: Scale> Biased<S> {
 
     /// Follows a change of the list; `servers` is the list after it.
     pub(crate) fn follow(&mut self, servers: &[Arc<Server>], change: Change) {
-        match change {
-            Change::Bound => {
-                servers.iter().for_each(|server| server.watch_progress(self.has_window))
-            }
-            Change::Added => {
-                servers.iter().take(1).for_each(|server| server.watch_progress(self.has_window))
-            }
-            Change::Replaced { index } => {
-                let server = servers.get(index);
-                server.inspect(|server| server.watch_progress(self.has_window));
-            }
-            Change::Removed { .. } | Change::Edited { .. } => {}
-        }
+        let newcomers = match change {
+            Change::Removed { .. } | Change::Edited { .. } => &[],
+            Change::Added => &servers[..servers.len().min(1)],
+            // Any of them may be new. To say it twice does no harm.
+            _ => servers,
+        };
+        newcomers.iter().for_each(|server| server.watch_progress(self.has_window));
         self.watched.follow(servers, change);
     }
 

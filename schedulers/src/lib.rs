@@ -6,7 +6,9 @@
 //! Start at [`Scheduler`], the contract, and [`REGISTRY`], all who keep it. Each scheduler is one file
 //! in `registry/`; what several of them share is in `weight` (loads as fractions of weight),
 //! `address` (hashing of addresses), `slots` (hash tables), `locality` and `replicas` (memory of
-//! destinations) and `remembered` (a server from one call to the next).
+//! destinations) and `remembered` (a server from one call to the next). `lightest` is the choice of
+//! the least loaded, plain (`least`) or with a load bias (`bias`, `biased`), over lists of any length
+//! (`watched`, `board`).
 //!
 //! To add a scheduler: write one file in `registry/` with a type that implements [`Scheduler`] and a
 //! `pub(crate) const ENTRY: Entry`, and add its name to the one list in `registry.rs`.
@@ -89,7 +91,8 @@ pub struct Options {
     pub seed: u64,
     /// How much a connection in progress counts; for lc, wlc, sed, nq, lblc, lblcr and load.
     pub bias: Bias,
-    /// For how long a new connection is in progress; zero: as long as it is not established.
+    /// For how long a new connection is in progress; zero: as long as it is not established. Goes on in
+    /// sixteenths, each a millisecond at least, while choices are made.
     pub bias_window: Duration,
 }
 

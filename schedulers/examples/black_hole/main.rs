@@ -24,7 +24,9 @@ fn main() {
         ("wlc", "wlc ilb:4", Bias::Ilb(4), Told::Handshakes, "until logged on"),
         ("wlc", "wlc ilb:8", Bias::Ilb(8), Told::Handshakes, "until logged on"),
         ("wlc", "wlc ilb:2", Bias::Ilb(2), window(5), "for 5 s"),
+        ("wlc", "wlc ilb:2", Bias::Ilb(2), window(10), "for 10 s"),
         ("wlc", "wlc ilb:4", Bias::Ilb(4), window(5), "for 5 s"),
+        ("wlc", "wlc ilb:4", Bias::Ilb(4), window(15), "for 15 s"),
         ("load", "load ilb:2", Bias::None, reports(5), "until reported, every 5 s"),
         ("load", "load ilb:2", Bias::None, reports(30), "until reported, every 30 s"),
     ] {

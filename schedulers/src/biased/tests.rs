@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::{Service, client, destination, load, overload, server};
 use crate::weight::{Measure, expected_delay, overhead, overhead_by_weight, queue};
-use crate::{Bias, Scheduler, create};
+use crate::{Bias, create};
 use proptest::prelude::*;
 
 const MEASURES: [Measure; 4] = [overhead_by_weight, overhead, expected_delay, queue];

@@ -75,9 +75,9 @@ fn promises(name: &str) -> Promises {
     }
 }
 
-fn live(entry: &Entry, flags: Flags, steps: &[Step]) -> Result<(), TestCaseError> {
+fn live(entry: &Entry, options: &Options, steps: &[Step]) -> Result<(), TestCaseError> {
     let Promises { always_finds, may_overload } = promises(entry.name);
-    let mut scheduler = (entry.create)(&Options { flags, seed: 3, ..Options::default() });
+    let mut scheduler = (entry.create)(options);
     let mut servers: Vec<Arc<Server>> = Vec::new();
     let mut now = Duration::from_secs(1);
     let mut next_id = 0;
@@ -166,8 +166,22 @@ fn a_server_whose_counts_begin_anew_is_watched_for_connections_in_progress_as_be
         steps in prop::collection::vec(step(), 1..80),
         flags in prop_oneof![Just(0), Just(0x08), Just(0x10), Just(0x18)],
     ) {
+        let options = Options { flags: Flags(flags), seed: 3, ..Options::default() };
         for entry in REGISTRY {
-            live(entry, Flags(flags), &steps)?;
+            live(entry, &options, &steps)?;
+        }
+    }
+
+    #[test]
+    fn nor_does_it_with_a_bias(
+        steps in prop::collection::vec(step(), 1..80),
+        bias in prop_oneof![Just(Bias::Ilb(2)), Just(Bias::Ilb(0)), (0..=u16::MAX).prop_map(Bias::Linear)],
+        window in 0..10_000_u64,
+    ) {
+        let bias_window = Duration::from_millis(window);
+        let options = Options { bias, bias_window, seed: 3, ..Options::default() };
+        for entry in REGISTRY {
+            live(entry, &options, &steps)?;
         }
     }
 
