@@ -212,8 +212,10 @@ impl Scene {
             }
             (9, Some(&server)) => {
                 let server = spec(place, server, vip, 1).address;
-                let standing =
-                    Standing { is_admitted: random.below(3) > 0, permille: 1 + random.below(3000) as u16 };
+                let standing = Standing {
+                    is_admitted: random.below(3) > 0,
+                    permille: 1 + random.below(3000) as u16,
+                };
                 self.table.stand(&service, server, standing);
                 self.table.report(&service, server, Some(random.below(10_001) as u16));
             }
