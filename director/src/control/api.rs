@@ -5,12 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 use serde::{Deserialize, Serialize};
 
 pub use super::batch::{Applied, Batch, BatchOutcome, CommandRefusal, OnRefusal};
-pub use super::server_view::ServerView;
 pub use super::extras::{
     Bias, BiasWindow, Extras, GoneServer, MssClamp, NoDestination, OwnTimeouts, Teardown,
 };
 pub use super::health::HealthSummary;
 pub use super::method::{Asked, Forwarding};
+pub use super::server_view::ServerView;
 
 /// Transport protocol of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

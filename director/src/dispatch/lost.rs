@@ -51,9 +51,7 @@ impl Dispatcher {
         headers: &Headers,
     ) -> Stop {
         let reason = DropReason::ServerLost;
-        if headers.protocol != TCP
-            || !self.shared.limiter.allow_reset(now, &self.shared.settings)
-        {
+        if headers.protocol != TCP || !self.shared.limiter.allow_reset(now, &self.shared.settings) {
             return Stop::Drop(reason);
         }
         self.reset(packet, headers, reason)

@@ -9,8 +9,8 @@
 //!   │── any fragment ──── fragments.rs: over what has gone on, past the end ──> drop
 //!   v
 //! find the connection ── none ── schedule.rs: service? may it open one? ask the scheduler
-//!   │  (reuse.rs, lost.rs: is it over?)   no service: pass up    no server: refusal.rs, tell the client,
-//!   │                               or bypass.rs, past the servers
+//!   │  (reuse.rs: does it end?      no service: pass up    no server: refusal.rs, tell the client,
+//!   │   lost.rs: is it dead?)       or bypass.rs, past the servers
 //!   │                               one-packet scheduling: one_packet.rs
 //!   v
 //! advance its state, timer and counters (connection.rs, signal.rs, tcp.rs, sctp.rs)

@@ -4,7 +4,8 @@ use std::ops::RangeInclusive;
 
 use super::check::refuse;
 use crate::control::api::{
-    BiasWindow, Extras, MssClamp, NoDestination, OwnTimeouts, Protocol, Refusal, RefusalKind, ServiceKey,
+    BiasWindow, Extras, MssClamp, NoDestination, OwnTimeouts, Protocol, Refusal, RefusalKind,
+    ServiceKey,
 };
 
 /// The longest timeout, seconds (INT_MAX / HZ, the kernel's limit at the usual HZ of 1000).

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use director::config::DeclaredService;
 use director::control::api::{
     Bias, BiasWindow, Extras, Forwarding, GoneServer, MssClamp, NoDestination, OwnTimeouts,
     Persistence, Protocol, ServerSpec, ServiceKey, ServiceSpec, Teardown, Tunnel,
 };
 use director::control::operations::Command;
 use director::dispatch::Shared;
+use director::health::plan::ServiceHealth;
 use director::health::servers::{Servers, Standing};
 use director::network::Resolver;
 use director::table::Table;
@@ -134,7 +136,29 @@ impl Scene {
                 }
             }
         }
+        scene.declare_fallbacks();
         scene
+    }
+
+    /// The first service of each protocol and VIP has a fallback server, whenever it is there.
+    fn declare_fallbacks(&self) {
+        let (port, ..) = SERVICES[0];
+        let views = self.table.service_views().into_iter();
+        let declared: Vec<_> = views
+            .filter_map(|view| match view.spec.key {
+                ServiceKey::Address { address, .. } if address.port() == port => {
+                    Some(DeclaredService {
+                        fallback: Some(spec(0, 13, address.ip(), 1)),
+                        service: view.spec,
+                        servers: Vec::new(),
+                        health: ServiceHealth::default(),
+                    })
+                }
+                _ => None,
+            })
+            .collect();
+        let declared = self.table.declare(&declared, &[], self.now).expect("they can be had");
+        assert_eq!(declared.refused, []);
     }
 
     fn change(&self, command: Command) {
@@ -188,7 +212,6 @@ impl Scene {
             bias_window: BiasWindow(100 + random.below(9000) as u32),
             teardown: *random.pick(&[Teardown::Lazy, Teardown::Eager, Teardown::None]),
             mss_clamp: MssClamp::ByRoute(tcp),
-            ..Extras::default()
         };
         let service = ServiceSpec { extras: Some(extras), ..view.spec };
         self.change(Command::EditService { service });
@@ -212,8 +235,10 @@ impl Scene {
             }
             (9, Some(&server)) => {
                 let server = spec(place, server, vip, 1).address;
-                let standing =
-                    Standing { is_admitted: random.below(3) > 0, permille: 1 + random.below(3000) as u16 };
+                let standing = Standing {
+                    is_admitted: random.below(3) > 0,
+                    permille: 1 + random.below(3000) as u16,
+                };
                 self.table.stand(&service, server, standing);
                 self.table.report(&service, server, Some(random.below(10_001) as u16));
             }

@@ -9,11 +9,11 @@ use proptest::prelude::*;
 use super::bed::{ACK, Bed, FIN_ACK, OneLink, RST, SYN, SYN_ACK, at, key, server, tcp, udp};
 use crate::control::api::{Forwarding, Persistence, Protocol, ServiceKey, Tunnel, TunnelChecksum};
 use crate::control::operations::Command;
-use crate::health::servers::Servers;
 use crate::dispatch::Routes;
 use crate::dispatch::connections::Binding;
 use crate::dispatch::established::{Exit, Exits, Moment};
 use crate::dispatch::verdict::Verdict;
+use crate::health::servers::Servers;
 
 impl Exits for OneLink {
     fn to_server(&mut self, binding: &Binding) -> Option<Exit> {
@@ -157,9 +157,9 @@ fn no_packet_of_a_dead_connection_takes_the_short_way() {
         bed.handle(&segment(client));
         bed.handle(&segment(client));
     }
-    let by_nat = clients.iter().find(|client| {
-        bed.carry(&tcp(at("10.0.0.1:8080"), at(client), ACK, b"answer")).is_some()
-    });
+    let by_nat = clients
+        .iter()
+        .find(|client| bed.carry(&tcp(at("10.0.0.1:8080"), at(client), ACK, b"answer")).is_some());
     let answer = tcp(at("10.0.0.1:8080"), at(by_nat.unwrap()), ACK, b"answer");
     for client in &clients {
         assert!(bed.carry(&segment(client)).is_some());

@@ -286,7 +286,10 @@ fn an_association_hears_of_it_by_icmp_and_init_opens_another_one() {
     assert_eq!((reply[headers.l4], reply[headers.l4 + 1]), (3, 3), "port unreachable");
     let again = bed.handle(&init);
     assert!(again.is_sent());
-    assert_eq!(to(&again), at(other).ip().to_string().parse::<std::net::Ipv4Addr>().unwrap().octets());
+    assert_eq!(
+        to(&again),
+        at(other).ip().to_string().parse::<std::net::Ipv4Addr>().unwrap().octets()
+    );
 }
 
 #[test]

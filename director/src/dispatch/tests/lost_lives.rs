@@ -93,7 +93,10 @@ fn dead_connections_are_steered_to_us_until_they_are_gone() {
     bed.apply(Command::DeleteServer { service: service_key(), server: at(ONE) });
     bed.apply(Command::DeleteService { service: service_key() });
     sweep(&mut bed, 130);
-    assert!(interest_in_server(&bed), "no connection of the life that was removed, but of this one");
+    assert!(
+        interest_in_server(&bed),
+        "no connection of the life that was removed, but of this one"
+    );
     assert!(bed.table.interests().contains(&Interest::Service(6, at(VIP))));
     let out = bed.tcp(CLIENT, VIP, ACK);
     assert_eq!(out.verdict, Verdict::Answer { reason: DropReason::ServerLost });

@@ -62,7 +62,13 @@ fn with_key(key: ServiceKey, scheduler: &str) -> ServiceView {
         one_packet: false,
         extras: None,
     };
-    ServiceView { spec, declared: false, stats: Stats::default(), servers: Vec::new(), fallback: None }
+    ServiceView {
+        spec,
+        declared: false,
+        stats: Stats::default(),
+        servers: Vec::new(),
+        fallback: None,
+    }
 }
 
 fn persistent(timeout: u32, prefix: u8) -> Option<Persistence> {
@@ -99,10 +105,7 @@ fn server(
 fn judged() -> ServiceView {
     let mut tcp = service(Protocol::Tcp, "10.0.0.1:80", "wlc");
     tcp.servers = vec![
-        ServerView {
-            effective_weight: 0,
-            ..server("10.0.0.11:80", Forwarding::Direct, 5, 3, 4)
-        },
+        ServerView { effective_weight: 0, ..server("10.0.0.11:80", Forwarding::Direct, 5, 3, 4) },
         ServerView {
             effective_weight: 70,
             ..server("10.0.0.12:80", Forwarding::Direct, 100, 3, 4)
