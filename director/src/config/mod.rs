@@ -186,7 +186,8 @@ fn parse_with(text: &str, name: &str, schedulers: &[&str]) -> Result<Config, Con
     let settings = settings::read(&root, &mut report);
     let marks = mark::read_all(&root, &mut report);
     let mode = settings.as_ref().map_or(Mode::Dispatcher, |settings| settings.mode);
-    let services = service::read_all(&root, mode, schedulers, &mut report);
+    let agent = health::agent_of_servers(&root, text, &mut report);
+    let services = service::read_all(&root, mode, schedulers, &agent, &mut report);
     let nlb = nlb::read(&root, mode, &services, &mut report);
     match settings {
         Some(settings) if report.is_clean() => Ok(Config { marks, nlb, services, ..settings }),

@@ -6,6 +6,7 @@ use super::fields::Fields;
 use super::problem::Report;
 use super::{DeclaredService, Mode, address, extras, health, scheduling, server};
 use crate::control::api::{Persistence, Protocol, ServiceKey, ServiceSpec};
+use crate::health::plan::AgentWatch;
 
 /// Keys of a service.
 pub(super) const KEYS: &[&str] = &[
@@ -42,10 +43,12 @@ const LONGEST_PERSISTENCE: u32 = 31 * 86_400;
 const DEFAULT_PERSISTENCE: u32 = 360;
 
 /// All services in the order of the file; those with a problem are left out (the report has it).
+/// `agent` is how agents are asked of which a service says nothing else.
 pub(super) fn read_all(
     root: &Fields<'_>,
     mode: Mode,
     schedulers: &[&str],
+    agent: &AgentWatch,
     report: &mut Report<'_>,
 ) -> Vec<DeclaredService> {
     let Some(field) = root.get("service") else {
@@ -75,7 +78,7 @@ pub(super) fn read_all(
                 );
             }
         }
-        services.extend(read(&fields, mode, key, schedulers, report));
+        services.extend(read(&fields, mode, key, schedulers, agent, report));
     }
     services
 }
@@ -85,6 +88,7 @@ fn read(
     mode: Mode,
     key: Option<ServiceKey>,
     schedulers: &[&str],
+    agent: &AgentWatch,
     report: &mut Report<'_>,
 ) -> Option<DeclaredService> {
     let scheduler = scheduling::scheduler(fields, schedulers, report);
@@ -92,7 +96,7 @@ fn read(
     let persistence = persistence(fields, key, report);
     let one_packet = one_packet(fields, key, report);
     let extras = Some(extras::read(fields, key.and_then(protocol), &scheduler, report));
-    let health = health::read(fields, report);
+    let health = health::read(fields, agent, report);
     let default = server::default_method(fields, mode, report);
     let servers = server::read_all(fields, default, key, health.feedback.is_some(), report);
     let fallback = server::fallback(fields, default, key, &servers, report);

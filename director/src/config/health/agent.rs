@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::duration;
-use super::super::fields::{Field, set};
+use super::super::fields::{Field, Fields, set};
 use super::super::problem::Report;
 use super::http::absolute;
 use crate::health::plan::AgentWatch;
@@ -14,9 +14,38 @@ pub(in crate::config) const KEYS: &[&str] =
 
 const EXAMPLE: &str = "agent = true, or agent = { period = \"1s\", timeout = \"5s\" }";
 
+/// How agents are to be asked by what the table `[agent]` tells them, which lies in the same file. What
+/// is wrong in it is noted.
+pub(in crate::config) fn of_servers(
+    root: &Fields<'_>,
+    text: &str,
+    report: &mut Report<'_>,
+) -> AgentWatch {
+    let mut watch = AgentWatch::default();
+    if root.get("agent").is_none() {
+        return watch;
+    }
+    match realserver_agent::settings::parse_agent(text) {
+        Ok(agent) => {
+            watch.port = agent.listen.first().map_or(watch.port, |listen| listen.port());
+            watch.key_file = agent.key_file;
+        }
+        Err(faults) => {
+            for fault in faults {
+                report.add(&fault.span, fault.key, fault.what, fault.remedy);
+            }
+        }
+    }
+    watch
+}
+
 /// How the agent is asked; `None` when it is not, or when nothing of this can be read.
-pub(super) fn read(field: &Field<'_>, report: &mut Report<'_>) -> Option<AgentWatch> {
-    let mut agent = AgentWatch::default();
+pub(super) fn read(
+    field: &Field<'_>,
+    default: &AgentWatch,
+    report: &mut Report<'_>,
+) -> Option<AgentWatch> {
+    let mut agent = default.clone();
     if !field.is_table() {
         if !field.is_boolean() {
             field.table(&[], EXAMPLE, report);

@@ -15,9 +15,10 @@ mod settings;
 
 use super::fields::Fields;
 use super::problem::Report;
-use crate::health::plan::{AllDown, ServiceHealth};
+use crate::health::plan::{AgentWatch, AllDown, ServiceHealth};
 #[cfg(test)]
 pub(super) use agent::KEYS as AGENT_KEYS;
+pub(super) use agent::of_servers as agent_of_servers;
 pub(super) use agreement::check_ports;
 #[cfg(test)]
 pub(super) use checks::ALL_KEYS as CHECK_KEYS;
@@ -31,13 +32,18 @@ pub(super) use settings::read as read_settings;
 const ALL_DOWN: &[(&str, AllDown)] =
     &[("keep", AllDown::Keep), ("drop", AllDown::Drop), ("fallback", AllDown::Fallback)];
 
-/// Reads what a service says of how its servers are watched; what is wrong is in the report.
-pub(super) fn read(fields: &Fields<'_>, report: &mut Report<'_>) -> ServiceHealth {
+/// Reads what a service says of how its servers are watched; what is wrong is in the report. `agent`:
+/// how their agents are asked unless the service says otherwise.
+pub(super) fn read(
+    fields: &Fields<'_>,
+    agent: &AgentWatch,
+    report: &mut Report<'_>,
+) -> ServiceHealth {
     let checks = match fields.get("check") {
         Some(field) => checks::read(&field, report),
         None => Some(Vec::new()),
     };
-    let agent = fields.get("agent").and_then(|field| agent::read(&field, report));
+    let agent = fields.get("agent").and_then(|field| agent::read(&field, agent, report));
     let feedback = fields.get("feedback").and_then(|field| feedback::read(&field, report));
     let all_down = all_down(fields, report);
     agreement::check(fields, checks.as_deref(), feedback.is_some(), report);

@@ -52,6 +52,11 @@ fallback = { address = "10.0.0.99:80", forwarding = "direct" }
 feedback = { least = "10%", most = "100%", step = "2.5%" }
 [health]
 memory = false
+[agent]
+listen = "0.0.0.0:6086"
+load = { cpu = 1.0, queue = 0.5 }
+check = ["tcp", { type = "http", path = "/" }]
+agent_check = 5555
 "#;
 
 /// Pieces that the grammar looks at, so that random texts get past its first checks.

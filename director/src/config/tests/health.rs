@@ -152,6 +152,21 @@ fn the_agent_is_asked_as_the_file_says() {
 }
 
 #[test]
+fn agents_are_asked_where_the_file_tells_them_to_listen() {
+    let agent = |keys: &str| {
+        let text = format!(
+            "interfaces = [\"eth0\"]\n[agent]\nlisten = \"0.0.0.0:7000\"\nkey_file = \"/k\"\n\
+             [[service]]\nlisten = \"192.0.2.10:80/tcp\"\n{keys}"
+        );
+        right(&text).services.remove(0).health.agent
+    };
+    let as_told = AgentWatch { port: 7000, key_file: Some("/k".into()), ..AgentWatch::default() };
+    assert_eq!(agent("agent = true"), Some(as_told.clone()));
+    assert_eq!(agent("agent = { port = 1 }"), Some(AgentWatch { port: 1, ..as_told }));
+    assert_eq!(agent(""), None);
+}
+
+#[test]
 fn a_fallback_server_is_what_new_connections_get_when_all_have_failed() {
     let with = |keys: &str| service(&format!("check = \"tcp\"\n{keys}"));
     let short = with("fallback = \"10.0.0.99:8080\"");

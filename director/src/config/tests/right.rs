@@ -278,6 +278,7 @@ fn every_key_stands_in_the_documentation() {
         health::AGENT_KEYS,
         health::FEEDBACK_KEYS,
         health::SETTINGS_KEYS,
+        realserver_agent::settings::KEYS,
     ];
     for key in keys.concat() {
         assert!(PAGE.contains(&format!("`{key}`")), "docs/configuration.md lacks {key}");

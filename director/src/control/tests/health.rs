@@ -170,11 +170,12 @@ fn who_follows_is_told_of_events_as_they_come_and_hears_that_the_director_lives(
     note(&served, 2);
     let mut lines = follow(&served, "/v1/events?after=1&follow=true");
     let mut next = |start: &str| {
-        lines.find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("no {start}"))
+        let line = lines.by_ref().take(1000).find(|line| line.starts_with(start));
+        line.unwrap_or_else(|| panic!("no {start}"))
     };
     next(r#"{"number":2,"#);
-    // Nothing happens: an empty line in a chunk of one byte.
-    assert_eq!(next("1\r").trim_end_matches('\r'), "1");
+    // Nothing happens: a chunk of one byte, which is an empty line.
+    assert_eq!([next("1"), next("")], ["1", ""]);
     note(&served, 1);
     let event = next(r#"{"number":3,"#);
     assert!(event.contains(r#""kind":"server_down""#), "{event}");
