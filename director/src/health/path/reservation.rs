@@ -77,7 +77,12 @@ impl Waiting {
             };
             let (sender, packets) = mpsc::channel(WAITING);
             self.lock().insert(port, (vip.ip(), sender));
-            return Ok(Reservation { address, packets, waiting: self.clone(), _socket: Some(socket) });
+            return Ok(Reservation {
+                address,
+                packets,
+                waiting: self.clone(),
+                _socket: Some(socket),
+            });
         }
         Err(ErrorKind::AddrInUse.into())
     }
