@@ -17,12 +17,14 @@
 //! Everything above `watch.rs` but the checks themselves is sans-IO.
 
 mod chance;
+pub mod checks;
 pub mod direction;
 pub mod feedback;
 pub mod journal;
 pub mod judge;
 pub mod memory;
 pub mod outcome;
+pub mod path;
 pub mod plan;
 pub mod servers;
 pub mod tally;
