@@ -17,9 +17,9 @@
 //! Everything above `watch.rs` but the checks themselves is sans-IO.
 
 mod chance;
+pub mod checks;
 pub mod direction;
 pub mod feedback;
-pub mod checks;
 pub mod journal;
 pub mod judge;
 pub mod memory;

@@ -12,6 +12,7 @@
 //! it: who holds a lock of the table must not ask here for [`Watch::views`].
 
 mod agents;
+mod probing;
 mod roster;
 mod ruling;
 mod runner;
@@ -33,6 +34,7 @@ use super::servers::Servers;
 use crate::control::api::ServiceKey;
 use crate::control::health::ServerHealth;
 use agents::Wire;
+pub use probing::Checks;
 use roster::State;
 pub use runner::{Prober, Probing};
 

@@ -462,3 +462,11 @@ fn read_key(path: &Path) -> Result<Key, String> {
     let key = Key::new(secret.trim_ascii());
     key.ok_or_else(|| format!("{}: there is no secret in it", path.display()))
 }
+
+#[cfg(test)]
+impl Inner {
+    /// Where agents are asked from.
+    pub(super) fn wire_port(&self) -> u16 {
+        self.wire.v4.local_addr().unwrap().port()
+    }
+}
