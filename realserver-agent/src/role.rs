@@ -23,6 +23,8 @@ pub struct Role {
     pub tunnels: Vec<Kind>,
     /// Where its services listen.
     pub served: Vec<Served>,
+    /// How many of its services need a VIP that the file does not name: they are named by a mark.
+    pub unnamed: usize,
 }
 
 /// Where a service listens on this host.
@@ -103,7 +105,7 @@ impl Role {
                         add(&mut role.vips, listen.ip());
                     }
                 }
-                (Forwarding::Direct | Forwarding::Tunnel(_), None) => {}
+                (Forwarding::Direct | Forwarding::Tunnel(_), None) => role.unnamed += 1,
             }
             if let Forwarding::Tunnel(kind) = entry.forwarding
                 && settings.mode == Mode::Dispatcher
@@ -198,6 +200,7 @@ mod tests {
         let one = role(FILE, "10.0.0.11").unwrap();
         assert_eq!(one.to_string(), "10.0.0.11: server of 1 service, VIPs 192.0.2.10, tunnel none");
         let two = role(FILE, "10.0.0.12").unwrap();
+        assert_eq!((one.unnamed, two.unnamed), (0, 1), "a mark names no VIP");
         assert_eq!(
             two.to_string(),
             "10.0.0.12: server of 4 services, VIPs 192.0.2.10, 192.0.2.20, tunnel gue:5555"
