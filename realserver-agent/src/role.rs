@@ -52,7 +52,8 @@ impl Served {
     }
 }
 
-/// This host's addresses but those of loopback networks, which every host has.
+/// This host's addresses but those that tell no host from another: of loopback networks, and
+/// link-local ones.
 ///
 /// # Errors
 /// When the kernel does not list them.
@@ -64,7 +65,10 @@ pub fn own_addresses() -> Result<Vec<IpAddr>> {
             let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
             v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
         })
-        .filter(|address| !address.is_loopback())
+        .filter(|address| match address {
+            IpAddr::V4(address) => !address.is_loopback(),
+            IpAddr::V6(address) => !address.is_loopback() && !address.is_unicast_link_local(),
+        })
         .collect();
     own.sort();
     own.dedup();
