@@ -23,6 +23,8 @@ pub struct Role {
     pub tunnels: Vec<Kind>,
     /// Where its services listen.
     pub served: Vec<Served>,
+    /// How many of its services need a VIP that the file does not name: they are named by a mark.
+    pub unnamed: usize,
 }
 
 /// Where a service listens on this host.
@@ -50,7 +52,8 @@ impl Served {
     }
 }
 
-/// This host's addresses but those of loopback networks, which every host has.
+/// This host's addresses but those that tell no host from another: of loopback networks, and
+/// link-local ones.
 ///
 /// # Errors
 /// When the kernel does not list them.
@@ -62,7 +65,10 @@ pub fn own_addresses() -> Result<Vec<IpAddr>> {
             let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
             v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
         })
-        .filter(|address| !address.is_loopback())
+        .filter(|address| match address {
+            IpAddr::V4(address) => !address.is_loopback(),
+            IpAddr::V6(address) => !address.is_loopback() && !address.is_unicast_link_local(),
+        })
         .collect();
     own.sort();
     own.dedup();
@@ -103,7 +109,7 @@ impl Role {
                         add(&mut role.vips, listen.ip());
                     }
                 }
-                (Forwarding::Direct | Forwarding::Tunnel(_), None) => {}
+                (Forwarding::Direct | Forwarding::Tunnel(_), None) => role.unnamed += 1,
             }
             if let Forwarding::Tunnel(kind) = entry.forwarding
                 && settings.mode == Mode::Dispatcher
@@ -198,6 +204,7 @@ mod tests {
         let one = role(FILE, "10.0.0.11").unwrap();
         assert_eq!(one.to_string(), "10.0.0.11: server of 1 service, VIPs 192.0.2.10, tunnel none");
         let two = role(FILE, "10.0.0.12").unwrap();
+        assert_eq!((one.unnamed, two.unnamed), (0, 1), "a mark names no VIP");
         assert_eq!(
             two.to_string(),
             "10.0.0.12: server of 4 services, VIPs 192.0.2.10, 192.0.2.20, tunnel gue:5555"

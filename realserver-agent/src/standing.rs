@@ -37,12 +37,18 @@ impl Standing {
     /// The state, and why it is so; empty when all is well.
     pub fn state(&self) -> (State, String) {
         let failures = self.failures.borrow();
-        match () {
-            () if !failures.is_empty() => (State::Down, failures.join("; ")),
-            () if self.stopping.get() => (State::Draining, "the agent is stopping".to_owned()),
-            () if self.drained.get() => (State::Draining, "drained by the operator".to_owned()),
-            () => (State::Up, String::new()),
-        }
+        let drains = match () {
+            () if self.stopping.get() => "the agent is stopping",
+            () if self.drained.get() => "drained by the operator",
+            () => "",
+        };
+        let state = match () {
+            () if !failures.is_empty() => State::Down,
+            () if !drains.is_empty() => State::Draining,
+            () => State::Up,
+        };
+        let reasons = failures.iter().map(String::as_str).chain([drains]);
+        (state, reasons.filter(|it| !it.is_empty()).collect::<Vec<_>>().join("; "))
     }
 
     /// The answer to a challenge.
@@ -70,7 +76,8 @@ mod tests {
         standing.drained.set(true);
         assert_eq!(standing.state().0, State::Draining);
         standing.set_failures(vec!["tcp 192.0.2.10:80: refused".to_owned()]);
-        assert_eq!(standing.state(), (State::Down, "tcp 192.0.2.10:80: refused".to_owned()));
+        let reason = "tcp 192.0.2.10:80: refused; drained by the operator";
+        assert_eq!(standing.state(), (State::Down, reason.to_owned()), "both are told");
         standing.set_failures(Vec::new());
         standing.drained.set(false);
         assert_eq!(standing.state().0, State::Up);

@@ -37,7 +37,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             connections: 256,
-            of_one: 32,
+            of_one: 64,
             idle: Duration::from_secs(30),
             patience: Duration::from_millis(300),
         }

@@ -50,6 +50,13 @@ impl Plan {
             // As it was before there were files: a signal ends it at once.
             None => (Role::default(), Agent { drain_deadline: Duration::ZERO, ..Agent::default() }),
         };
+        if role.unnamed > 0 && options.vip.is_empty() {
+            tracing::warn!(
+                "{} of this host's services are named by a mark, and the file does not tell their \
+                 VIPs: give them with --vip",
+                role.unnamed
+            );
+        }
         role.extend(&options.vip, &options.tunnel);
         agent.from.extend(&options.from);
         if !options.listen.is_empty() {

@@ -8,8 +8,8 @@ use crate::answer::Answering;
 use crate::standing::Standing;
 
 /// Who has asked within this time is waited for: it is to hear that the host drains before its VIPs
-/// go. Ten times what a director waits from one probe to the next.
-const ASKS: Duration = Duration::from_secs(10);
+/// go. Five times what a director waits from one probe to the next.
+const ASKS: Duration = Duration::from_secs(5);
 
 /// A drain that has begun.
 #[derive(Clone, Copy, Debug)]

@@ -92,6 +92,7 @@ impl Meter {
             if start >= next_count {
                 counts = count(self.served.clone()).await;
                 counted = counts.map(|_| start);
+                tracing::trace!(?counts, took = ?start.elapsed(), "counted connections");
                 next_count = Instant::now() + start.elapsed() * SHARE;
             }
             let (said, trouble) = command.get();

@@ -36,8 +36,8 @@ const MESSAGE: usize = 72;
 const ALIVE: u32 = 1 << 1 | 1 << 4 | 1 << 8;
 const LISTEN: u8 = 10;
 
-/// Counts what belongs to these services in the calling thread's network namespace. Blocks: some
-/// ten milliseconds with 100,000 connections.
+/// Counts what belongs to these services in the calling thread's network namespace. Blocks: some 15
+/// milliseconds of processor time with 10,000 connections.
 ///
 /// # Errors
 /// When the kernel cannot be asked.
