@@ -341,7 +341,7 @@ impl Direction {
         actions.push(Action::Lost);
     }
 
-    /// Bytes have come from the agent's address. The error says why they do not count, and whether
+    /// Bytes have come from the agent's address. Over TCP they show at least that the host is there. The error says why they do not count, and whether
     /// that is news for an operator; nothing has changed then but a counter.
     ///
     /// # Errors
@@ -354,9 +354,14 @@ impl Direction {
         now: Duration,
         actions: &mut Vec<Action>,
     ) -> Result<(), (Refusal, bool)> {
-        let answer = Answer::decode(bytes, key).map_err(|refused| self.refuse(refused, now))?;
-        let question = self.questions.answered(answer.challenge, way, now);
-        let question = question.ok_or_else(|| self.refuse(Refusal::Unasked, now))?;
+        let question = match Answer::decode(bytes, key) {
+            Ok(answer) => {
+                let question = self.questions.answered(answer.challenge, way, now);
+                question.map(|question| (answer, question)).ok_or(Refusal::Unasked)
+            }
+            Err(refused) => Err(refused.into()),
+        };
+        let (answer, question) = question.map_err(|refusal| self.refuse(refusal, way, now))?;
         if question.number < self.newest {
             // Overtaken by a later one: what it says is not so any more.
             return Ok(());
@@ -405,9 +410,23 @@ impl Direction {
         actions.push(Action::Back);
     }
 
-    fn refuse(&mut self, refusal: impl Into<Refusal>, now: Duration) -> (Refusal, bool) {
-        let refusal = refusal.into();
+    /// What does not count changes nothing. But who writes on a stream is there, whatever it is that
+    /// he writes: an agent of another version takes no server down.
+    fn refuse(&mut self, refusal: Refusal, way: Way, now: Duration) -> (Refusal, bool) {
+        if way == Way::Tcp {
+            self.is_there(now);
+        }
         (refusal, self.refusals.note(refusal, now))
+    }
+
+    /// Something has come over the stream that is no answer: it says that the host lives, no more. One
+    /// that is lost comes back by answers only.
+    fn is_there(&mut self, now: Duration) {
+        self.questions.forget_stream();
+        self.last_tcp = Some(now);
+        if self.mode != Mode::Lost {
+            self.is_answered = true;
+        }
     }
 
     /// No connection: refused, no route, reset while connecting.
@@ -417,6 +436,13 @@ impl Direction {
         if self.mode == Mode::Tcp {
             self.lose(now, actions);
         }
+    }
+
+    /// The agent has closed the stream that was open. Who does that without an answer (he may want
+    /// another key, or another version) is there all the same.
+    pub fn stream_closed(&mut self, why: &str, now: Duration) {
+        self.is_there(now);
+        self.stream_ended(why);
     }
 
     /// The stream has ended after it was open. It is opened anew with the next question.

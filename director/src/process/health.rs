@@ -8,13 +8,12 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::config::Config;
-use crate::control::api::{ServerSpec, ServerView, ServiceKey};
+use crate::control::api::{ServerView, ServiceKey};
 use crate::control::health::{HealthState, HealthSummary, ServerHealth};
-use crate::health::checks::{self, Target};
 use crate::health::journal::Journal;
 use crate::health::path::Path;
-use crate::health::plan::{Check, ServiceHealth};
-use crate::health::watch::{Means, Prober, Probing, Watch};
+use crate::health::plan::ServiceHealth;
+use crate::health::watch::{Checks, Means, Watch};
 use crate::table::Table;
 
 /// See the module. What is watched ends with it.
@@ -40,7 +39,7 @@ impl Health {
         let means = Means {
             servers: table.clone(),
             journal: journal.clone(),
-            prober: Arc::new(Checker { path: Arc::new(path) }),
+            prober: Arc::new(Checks { path: Some(Arc::new(path)) }),
             memory: config.health.memory.clone(),
             epoch,
         };
@@ -116,24 +115,4 @@ fn unwatched(service: ServiceKey, view: &ServerView) -> ServerHealth {
 fn plans(config: &Config) -> Vec<(ServiceKey, ServiceHealth)> {
     let watched = config.services.iter().filter(|declared| declared.health.is_watched());
     watched.map(|declared| (declared.service.key, declared.health.clone())).collect()
-}
-
-/// Makes checks as [`checks::run`] makes them.
-struct Checker {
-    path: Arc<Path>,
-}
-
-impl Prober for Checker {
-    fn probe<'a>(
-        &'a self,
-        check: &'a Check,
-        service: &'a ServiceKey,
-        server: &'a ServerSpec,
-    ) -> Probing<'a> {
-        Box::pin(async move {
-            let path = Some(self.path.clone());
-            let target = Target { service: *service, server: server.clone(), path };
-            checks::run(check, &target).await
-        })
-    }
 }

@@ -297,6 +297,10 @@ impl Inner {
                 agent.stream = None;
                 agent.direction.stream_failed(&why, now, &mut actions);
             }
+            What::Closed(why) => {
+                agent.stream = None;
+                agent.direction.stream_closed(&why, now);
+            }
             What::Ended(why) => {
                 agent.stream = None;
                 agent.direction.stream_ended(&why);

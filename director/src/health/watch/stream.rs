@@ -36,6 +36,8 @@ pub(super) enum What {
     Answer(Message),
     /// It could not be opened.
     Failed(String),
+    /// It was open, and the agent has closed it.
+    Closed(String),
     /// It was open, and is no more.
     Ended(String),
     /// It could not be opened, and that was the director's own need.
@@ -89,7 +91,10 @@ async fn live(
     loop {
         tokio::select! {
             read = reader.read(&mut message[length..]) => match read {
-                Ok(0) => return What::Ended("it was closed".to_owned()),
+                Ok(0) => return What::Closed("it was closed".to_owned()),
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    return What::Closed(words(&error));
+                }
                 Ok(more) => length += more,
                 Err(error) => return What::Ended(words(&error)),
             },

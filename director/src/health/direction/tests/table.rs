@@ -78,6 +78,37 @@ fn a_stream_that_is_refused_or_silent_is_a_lost_host_in_tcp_mode() {
 }
 
 #[test]
+fn a_host_whose_agent_says_what_does_not_count_is_there_over_tcp_and_lost_when_it_says_nothing() {
+    let mut world = World::new(1000, 5000);
+    world.udp = Port::Silent;
+    world.run(SECOND * 6);
+    assert_eq!(world.mode(), Mode::Tcp);
+    world.host(Port::Silent);
+    world.news();
+    for second in 0..60 {
+        world.run(SECOND);
+        let now = world.now;
+        match second % 2 {
+            0 => world.direction.stream_closed("it was closed", now),
+            _ => {
+                let noise = world.direction.heard(Way::Tcp, b"noise", None, now, &mut Vec::new());
+                assert!(noise.is_err());
+            }
+        }
+    }
+    assert_eq!((world.mode(), world.news()), (Mode::Tcp, vec![]));
+    world.run(SECOND * 6);
+    assert_eq!((world.mode(), world.news()), (Mode::Lost, vec![Action::Lost]));
+    // Such words do not bring it back.
+    for _ in 0..20 {
+        world.run(SECOND);
+        let now = world.now;
+        world.direction.stream_closed("it was closed", now);
+    }
+    assert_eq!(world.mode(), Mode::Lost);
+}
+
+#[test]
 fn a_lost_host_is_back_after_rise_answers_in_a_row_by_the_way_that_answers() {
     for (udp, mode) in [(Port::Answers, Mode::Udp), (Port::Silent, Mode::Tcp)] {
         let mut world = World::new(1000, 5000);
