@@ -80,12 +80,7 @@ impl Waiting {
             };
             let (sender, packets) = mpsc::channel(WAITING);
             self.lock().insert(port, (vip.ip(), sender));
-            return Ok(Reservation {
-                address,
-                packets,
-                waiting: self.clone(),
-                _socket: Some(socket),
-            });
+            return Ok(Reservation { address, packets, waiting: self.clone(), _socket: socket });
         }
         Err(ErrorKind::AddrInUse.into())
     }
@@ -107,16 +102,10 @@ pub(super) struct Reservation {
     address: SocketAddr,
     packets: mpsc::Receiver<Arrival>,
     waiting: Waiting,
-    _socket: Option<OwnedFd>,
+    _socket: OwnedFd,
 }
 
 impl Reservation {
-    /// One that hears what is put into this channel.
-    #[cfg(test)]
-    pub(super) fn of(address: SocketAddr, packets: mpsc::Receiver<Arrival>) -> Reservation {
-        Reservation { address, packets, waiting: Waiting::default(), _socket: None }
-    }
-
     /// Address and port.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
