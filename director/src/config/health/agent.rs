@@ -1,5 +1,6 @@
 //! `agent = true` or `agent = { port = 6086, period = "1s", timeout = "5s" }`.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::super::duration;
@@ -27,7 +28,7 @@ pub(in crate::config) fn of_servers(
     }
     match realserver_agent::settings::parse_agent(text) {
         Ok(agent) => {
-            watch.port = agent.listen.first().map_or(watch.port, |listen| listen.port());
+            watch.port = agent.listen.first().map_or(watch.port, SocketAddr::port);
             watch.key_file = agent.key_file;
         }
         Err(faults) => {
