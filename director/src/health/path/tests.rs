@@ -135,7 +135,8 @@ impl Course {
                 tokio::select! {
                     packet = sent.recv() => match packet {
                         Some(packet) => stack.arrive(self.unwrap(&mut buffer, &packet)),
-                        None => return,
+                        // Nothing comes any more: what was not said by then is not made up.
+                        None => std::future::pending().await,
                     },
                     () = stack.due() => {}
                 }

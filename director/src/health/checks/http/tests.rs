@@ -135,6 +135,16 @@ fn endless_headers_and_bodies_are_bounded() {
 }
 
 #[test]
+fn headers_of_more_than_64_kib_fail() {
+    let with = |length: usize| {
+        let answer = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "y".repeat(length));
+        answered(Http::default(), answer.as_bytes())
+    };
+    assert_eq!(with(MOST / 2), Outcome::PASSED);
+    assert!(matches!(with(2 * MOST), Outcome::Failed(_)));
+}
+
+#[test]
 fn who_drips_is_silent_or_speaks_something_else_fails() {
     let timed_out = Outcome::Failed("answer: timed out".to_owned());
     let drips = |mut stream: TcpStream| {
