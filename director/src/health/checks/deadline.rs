@@ -17,11 +17,6 @@ impl Deadline {
         Deadline(Instant::now() + timeout)
     }
 
-    /// The moment.
-    pub(in crate::health) fn instant(self) -> Instant {
-        self.0
-    }
-
     /// Does one step of a check.
     ///
     /// # Errors

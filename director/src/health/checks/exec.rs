@@ -46,8 +46,8 @@ pub(super) async fn run(
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.process_group(0).kill_on_drop(true).spawn();
     // Nothing has run yet: whatever the error is, it is not the server's.
-    let child = child
-        .map_err(|error| Outcome::Unable(format!("{program}: {}", trouble::words(&error))))?;
+    let child =
+        child.map_err(|error| Outcome::Unable(format!("{program}: {}", trouble::words(&error))))?;
     let mut group = Group::new(child);
     let mut kept = Vec::new();
     let ended = deadline.wait(group.finish(&mut kept)).await;
@@ -86,7 +86,9 @@ fn verdict(status: ExitStatus, kept: &[u8]) -> Outcome {
         (Some(0), _) => Outcome::PASSED,
         (Some(2), _) => Outcome::Soft(reason("exit code 2", kept)),
         (Some(code), _) => Outcome::Failed(reason(&format!("exit code {code}"), kept)),
-        (None, Some(signal)) => Outcome::Failed(reason(&format!("killed by signal {signal}"), kept)),
+        (None, Some(signal)) => {
+            Outcome::Failed(reason(&format!("killed by signal {signal}"), kept))
+        }
         (None, None) => Outcome::Failed(reason("no exit code", kept)),
     }
 }

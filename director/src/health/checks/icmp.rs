@@ -28,12 +28,8 @@ struct Family {
     protocol: SockProtocol,
 }
 
-const V4: Family = Family {
-    request: 8,
-    reply: 0,
-    address: AddressFamily::Inet,
-    protocol: SockProtocol::Icmp,
-};
+const V4: Family =
+    Family { request: 8, reply: 0, address: AddressFamily::Inet, protocol: SockProtocol::Icmp };
 const V6: Family = Family {
     request: 128,
     reply: 129,

@@ -44,3 +44,65 @@ pub(in crate::health) fn words(error: &io::Error) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_here_is_not_the_servers_fault() {
+        let met = |errno: Errno| outcome("connect", &io::Error::from(errno));
+        for errno in
+            [Errno::EMFILE, Errno::ENFILE, Errno::EACCES, Errno::EPERM, Errno::EADDRNOTAVAIL]
+        {
+            assert!(matches!(met(errno), Outcome::Unable(_)), "{errno}");
+        }
+        for errno in
+            [Errno::ECONNREFUSED, Errno::EHOSTUNREACH, Errno::ENETUNREACH, Errno::ECONNRESET]
+        {
+            assert!(matches!(met(errno), Outcome::Failed(_)), "{errno}");
+        }
+        let refused = Outcome::Failed("connect: connection refused".to_owned());
+        assert_eq!(met(Errno::ECONNREFUSED), refused);
+    }
+
+    #[test]
+    fn without_file_descriptors_no_server_fails() {
+        use super::super::tests::{block_on, check, target};
+        use crate::health::plan::CheckKind;
+        use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+        // In a process of its own: others of this one need theirs.
+        if std::env::var_os("WITHOUT_DESCRIPTORS").is_none() {
+            let name = "without_file_descriptors_no_server_fails";
+            let test = std::process::Command::new(std::env::current_exe().unwrap())
+                .args([name, "--nocapture", "--test-threads=1"])
+                .env("WITHOUT_DESCRIPTORS", "1")
+                .status()
+                .unwrap();
+            assert!(test.success());
+            return;
+        }
+        block_on(async {
+            let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+            setrlimit(Resource::RLIMIT_NOFILE, 64, most).unwrap();
+            let open = || std::fs::File::open("/dev/null").ok();
+            let _hoard: Vec<std::fs::File> = std::iter::from_fn(open).collect();
+            let command = CheckKind::Exec(vec!["/bin/true".to_owned()]);
+            let (udp, agent) = (Default::default(), crate::health::plan::AgentCheck { send: None });
+            for kind in [
+                CheckKind::Tcp,
+                CheckKind::Http(Default::default()),
+                CheckKind::Dns(Default::default()),
+                CheckKind::Udp(udp),
+                CheckKind::Icmp,
+                CheckKind::AgentCheck(agent),
+                command,
+            ] {
+                let check = check(kind);
+                let outcome = super::super::run(&check, &target(([127, 0, 0, 1], 9).into())).await;
+                assert!(matches!(outcome, Outcome::Unable(_)), "{:?}: {outcome:?}", check.kind);
+            }
+        });
+    }
+}

@@ -116,8 +116,12 @@ pub(super) fn sort(frame: &mut [u8], waiting: &Waiting) {
 }
 
 /// What an ICMP message "unreachable" says (RFC 792, RFC 1812 section 5.2.7.1, RFC 4443 section 3.1);
-/// `None` of those that are about the length of a packet.
+/// `None` of those that are about the length of a
+/// packet, or damaged.
 fn refusal(frame: &[u8], headers: &Headers) -> Option<&'static str> {
+    if !icmp::has_right_sum(frame, headers) {
+        return None;
+    }
     let code = wire::icmp::Header::at(frame, headers.l4)?.code();
     Some(match (headers.family, code) {
         (forwarding::Family::V4, 4) => return None,

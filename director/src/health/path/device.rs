@@ -45,7 +45,7 @@ impl phy::Device for Device {
     }
 
     fn transmit(&mut self, _: Instant) -> Option<Departing<'_>> {
-        (self.departing.len() < MOST).then(|| Departing(&mut self.departing))
+        (self.departing.len() < MOST).then_some(Departing(&mut self.departing))
     }
 
     fn capabilities(&self) -> DeviceCapabilities {

@@ -56,7 +56,8 @@ pub(super) fn route(network: &Network, passage: &Passage) -> Result<Route, Obsta
     let vip = passage.vip.ip();
     let no_route = || Obstacle::Failed(format!("no route to {server}"));
     let route = network.route(server).ok_or_else(no_route)?;
-    let own = route.source.ok_or_else(|| Obstacle::Unable(format!("no address towards {server}")))?;
+    let own =
+        route.source.ok_or_else(|| Obstacle::Unable(format!("no address towards {server}")))?;
     let is_same_family = server.is_ipv4() == vip.is_ipv4();
     let (wrapping, overhead) = match passage.server.forwarding {
         Forwarding::Tunnel => {
@@ -73,7 +74,8 @@ pub(super) fn route(network: &Network, passage: &Passage) -> Result<Route, Obsta
             (Wrapping::Ethernet { interface, to }, 0)
         }
         _ => {
-            let why = format!("{server} is of another family than {vip}: only a tunnel leads there");
+            let why =
+                format!("{server} is of another family than {vip}: only a tunnel leads there");
             return Err(Obstacle::Unable(why));
         }
     };

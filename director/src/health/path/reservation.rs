@@ -35,10 +35,13 @@ pub(super) enum Arrival {
 
 /// Who is to get what arrives at which port.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Waiting(Arc<Mutex<HashMap<u16, (IpAddr, mpsc::Sender<Arrival>)>>>);
+pub(super) struct Waiting(Arc<Mutex<HashMap<u16, Asker>>>);
+
+/// The VIP that a check asks, and its channel.
+type Asker = (IpAddr, mpsc::Sender<Arrival>);
 
 impl Waiting {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u16, (IpAddr, mpsc::Sender<Arrival>)>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u16, Asker>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -77,7 +80,7 @@ impl Waiting {
             };
             let (sender, packets) = mpsc::channel(WAITING);
             self.lock().insert(port, (vip.ip(), sender));
-            return Ok(Reservation { address, packets, waiting: self.clone(), _socket: Some(socket) });
+            return Ok(Reservation { address, packets, waiting: self.clone(), _socket: socket });
         }
         Err(ErrorKind::AddrInUse.into())
     }
@@ -99,16 +102,10 @@ pub(super) struct Reservation {
     address: SocketAddr,
     packets: mpsc::Receiver<Arrival>,
     waiting: Waiting,
-    _socket: Option<OwnedFd>,
+    _socket: OwnedFd,
 }
 
 impl Reservation {
-    /// One that hears what is put into this channel.
-    #[cfg(test)]
-    pub(super) fn of(address: SocketAddr, packets: mpsc::Receiver<Arrival>) -> Reservation {
-        Reservation { address, packets, waiting: Waiting::default(), _socket: None }
-    }
-
     /// Address and port.
     pub(super) fn address(&self) -> SocketAddr {
         self.address

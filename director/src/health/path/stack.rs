@@ -42,7 +42,9 @@ impl Stack {
         let length = if ends.local.is_ipv4() { 32 } else { 128 };
         let address = IpCidr::new(address(ends.local.ip()), length);
         // There is room for two, and this is the first.
-        interface.update_ip_addrs(|addresses| drop(addresses.push(address)));
+        interface.update_ip_addrs(|addresses| {
+            let _ = addresses.push(address);
+        });
         // Everything leaves by the one exit; which gateway that is does not matter.
         let _ = match ends.local.ip() {
             IpAddr::V4(own) => interface.routes_mut().add_default_ipv4_route(own).map(drop),

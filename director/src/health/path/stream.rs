@@ -59,10 +59,8 @@ impl Carrier {
     ) -> Result<Carrier, Outcome> {
         let Lease { ends, exit, reservation } = lease;
         let Ends { local, vip, .. } = ends;
-        let mut socket = Socket::new(
-            SocketBuffer::new(vec![0; ROOM]),
-            SocketBuffer::new(vec![0; ROOM]),
-        );
+        let mut socket =
+            Socket::new(SocketBuffer::new(vec![0; ROOM]), SocketBuffer::new(vec![0; ROOM]));
         // Requests are short, and the whole of one is to be sent at once.
         socket.set_nagle_enabled(false);
         socket.set_ack_delay(Some(Duration::from_millis(10)));
@@ -91,13 +89,14 @@ impl Carrier {
         while let Ok(()) = self.step().await {}
     }
 
-    /// One turn of the stack, and the wait for a reason for the next.
+    /// What is to be done now, and the wait for a reason for the next.
     async fn step(&mut self) -> Result<(), Over> {
-        if let Err(error) = self.stack.turn(&mut self.exit) {
-            self.refuse(trouble::outcome("send", &error));
-            return Err(Over);
+        self.turn()?;
+        let has_ended = self.exchange()?;
+        self.turn()?;
+        if has_ended && let Some(mut write) = self.write.take() {
+            write.shutdown().await.map_err(|_| Over)?;
         }
-        self.exchange()?;
         let mut load = [0; LOAD];
         let is_open = self.tell.is_none();
         tokio::select! {
@@ -127,12 +126,20 @@ impl Carrier {
         Ok(())
     }
 
-    /// Carries between the stack and what is under way.
-    fn exchange(&mut self) -> Result<(), Over> {
+    fn turn(&mut self) -> Result<(), Over> {
+        self.stack.turn(&mut self.exit).map_err(|error| {
+            self.refuse(trouble::outcome("send", &error));
+            Over
+        })
+    }
+
+    /// Carries between the stack and what is under way. Whether the server has ended the connection,
+    /// by FIN or RST, and all that it sent is with the check.
+    fn exchange(&mut self) -> Result<bool, Over> {
         let (socket, _) = self.stack.socket::<Socket<'_>>();
         if self.tell.is_some() {
             match socket.state() {
-                State::SynSent => return Ok(()),
+                State::SynSent => return Ok(false),
                 State::Closed => {
                     self.refuse(Outcome::Failed(format!("{STEP}: connection refused")));
                     return Err(Over);
@@ -157,11 +164,10 @@ impl Carrier {
             });
             match taken {
                 Ok(bytes) => self.incoming = bytes,
-                // The server has ended it, by FIN or RST.
-                Err(_) => self.write = None,
+                Err(_) => return Ok(true),
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     fn refuse(&mut self, outcome: Outcome) {

@@ -50,8 +50,21 @@ fn every_word_means_what_haproxy_says() {
 #[test]
 fn nonsense_changes_nothing() {
     for line in [
-        "", "  ,", "# up", "up please", "HTTP/1.1 400 Bad Request", "-5%", "1001%", "99999999999%", "%",
-        "5 %", "maxconn:", "maxconn:-1", "maxconn:x", "downn", "\u{fc}p",
+        "",
+        "  ,",
+        "# up",
+        "up please",
+        "HTTP/1.1 400 Bad Request",
+        "-5%",
+        "1001%",
+        "99999999999%",
+        "%",
+        "5 %",
+        "maxconn:",
+        "maxconn:-1",
+        "maxconn:x",
+        "downn",
+        "\u{fc}p",
     ] {
         assert!(matches!(verdict(line.as_bytes()), Outcome::Unable(_)), "{line:?}");
     }
@@ -103,7 +116,10 @@ fn megabytes_without_end_are_cut_off_and_a_half_closed_line_counts() {
         let _ = stream.write_all(&vec![b'u'; 8 << 20]);
     };
     for outcome in served(&asks(None, 10_000), floods) {
-        assert_eq!(outcome, Outcome::Unable("the agent's line is longer than 256 bytes".to_owned()));
+        assert_eq!(
+            outcome,
+            Outcome::Unable("the agent's line is longer than 256 bytes".to_owned())
+        );
     }
     let half_closes = |mut stream: std::net::TcpStream| {
         stream.write_all(b"up").unwrap();

@@ -63,7 +63,15 @@ fn what_answers_something_else_is_passed_over_until_the_answer_comes() {
         let mut cut_off = with_code(question, 5);
         cut_off[2] |= 2;
         let garbage = vec![0xff; 400];
-        vec![other_id, other_name, cut_off, garbage, vec![], question.to_vec(), with_code(question, 0)]
+        vec![
+            other_id,
+            other_name,
+            cut_off,
+            garbage,
+            vec![],
+            question.to_vec(),
+            with_code(question, 0),
+        ]
     });
     assert_eq!(outcomes, [Outcome::PASSED, Outcome::PASSED]);
 }

@@ -179,8 +179,7 @@ fn a_half_closed_answer_counts() {
 fn what_does_not_fit_into_a_request_is_the_plans_fault() {
     let address = loopbacks()[0];
     for (path, host) in [("no-slash", None), ("/a b", None), ("/", Some("a\r\nX: y"))] {
-        let http =
-            Http { path: path.to_owned(), host: host.map(str::to_owned), ..Http::default() };
+        let http = Http { path: path.to_owned(), host: host.map(str::to_owned), ..Http::default() };
         assert!(matches!(request_of(&http, address), Err(Outcome::Unable(_))), "{path} {host:?}");
     }
 }
