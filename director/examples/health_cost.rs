@@ -106,7 +106,9 @@ async fn watch(table: Table, agent: u16, seconds: u32, answered: &AtomicU64) -> 
 fn used(who: UsageWho) -> Result<Duration> {
     let usage = getrusage(who)?;
     let micros = |time: nix::sys::time::TimeVal| {
-        Duration::from_micros(u64::try_from(time.tv_sec() * 1_000_000 + time.tv_usec()).unwrap_or(0))
+        Duration::from_micros(
+            u64::try_from(time.tv_sec() * 1_000_000 + time.tv_usec()).unwrap_or(0),
+        )
     };
     Ok(micros(usage.user_time()) + micros(usage.system_time()))
 }

@@ -112,10 +112,7 @@ pub struct Situation {
 }
 
 /// The judgement over a service, of the states of those of its servers that have a weight.
-pub fn service(
-    states: impl Iterator<Item = HealthState> + Clone,
-    all_down: AllDown,
-) -> Situation {
+pub fn service(states: impl Iterator<Item = HealthState> + Clone, all_down: AllDown) -> Situation {
     let are_all_down = states.clone().next().is_some() && !states.clone().any(serves);
     if !are_all_down {
         return Situation::default();

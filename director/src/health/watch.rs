@@ -191,6 +191,13 @@ async fn remember(inner: Weak<Inner>) {
     }
 }
 
+/// The next moment from `time` on that is a multiple of `beat`.
+fn together(time: Duration, beat: Duration) -> Duration {
+    let over = time.as_nanos() % beat.as_nanos();
+    let missing = if over == 0 { 0 } else { beat.as_nanos() - over };
+    time + Duration::from_nanos(missing.try_into().unwrap_or(0))
+}
+
 /// The wall clock.
 fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())

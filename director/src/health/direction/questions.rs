@@ -149,8 +149,7 @@ mod tests {
     #[test]
     fn at_most_eight_are_open_and_each_is_answered_once_and_by_its_own_way() {
         let mut questions = Questions::new();
-        let asked: Vec<u64> =
-            (0..10).map(|_| questions.ask(Way::Udp, SECOND).unwrap()).collect();
+        let asked: Vec<u64> = (0..10).map(|_| questions.ask(Way::Udp, SECOND).unwrap()).collect();
         let stream = questions.ask(Way::Tcp, SECOND).unwrap();
         assert_eq!(questions.ask(Way::Tcp, SECOND), None, "one on the stream");
         assert_eq!(questions.open.len(), 8);

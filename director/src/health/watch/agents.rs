@@ -20,13 +20,15 @@ use super::super::direction::{Action, Direction, Mode, Way};
 use super::super::plan::AgentWatch;
 use super::roster::State;
 use super::stream::{Stream, Told, What};
-use super::Inner;
+use super::{Inner, together};
 use crate::control::api::ServiceKey;
 use crate::control::events::{Event, EventKind};
 use crate::control::health::DirectionView;
 
 /// Datagrams taken before others have their turn.
 const BATCH: usize = 256;
+/// Agents that are due within so long are asked together: it saves waking up for each.
+const BEAT: Duration = Duration::from_millis(5);
 /// A message has 56 bytes; more than this is cut off, and refused like all that is not 56 bytes long.
 const LARGEST: usize = 128;
 /// What streams have told and nobody has heard yet, at most; they wait then.
@@ -111,11 +113,13 @@ impl Agents {
         now: Duration,
     ) -> Result<u64, String> {
         let there = self.by_address.entry(address).or_default();
-        if let Some(number) = there.iter().find(|number| self.all[number].settings == *settings) {
-            if let Some(agent) = self.all.get_mut(number) {
+        for number in there.iter() {
+            if let Some(agent) = self.all.get_mut(number)
+                && agent.settings == *settings
+            {
                 agent.members.insert(place);
+                return Ok(*number);
             }
-            return Ok(*number);
         }
         let key = settings.key_file.as_deref().map(read_key).transpose();
         let key = match key {
@@ -239,15 +243,15 @@ pub(super) async fn run(inner: Arc<Inner>, mut ears: Ears) {
     loop {
         let due = inner.lock().agents.due.first().map(|(due, _)| *due);
         // Without any agent it is woken when there is one.
-        let due = inner.epoch + due.unwrap_or(inner.now() + Duration::from_secs(3600));
+        let due = due.unwrap_or(inner.now() + Duration::from_secs(3600));
+        let due = inner.epoch + together(due, BEAT);
         tokio::select! {
             _ = ears.v4.readable() => inner.listen(&ears.v4),
             _ = readable(ears.v6.as_ref()) => if let Some(socket) = &ears.v6 { inner.listen(socket) },
             Some(told) = ears.streams.recv() => inner.stream_told(told),
-            () = sleep_until(due) => {}
+            () = sleep_until(due) => inner.tick(),
             () = inner.agents_changed.notified() => {}
         }
-        inner.tick();
         tokio::task::yield_now().await;
     }
 }
@@ -461,7 +465,8 @@ fn over(mode: Mode) -> String {
 fn read_key(path: &Path) -> Result<Key, String> {
     use std::io::Read;
     let mut secret = Vec::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(KEY_FILE).read_to_end(&mut secret));
+    let read =
+        std::fs::File::open(path).and_then(|file| file.take(KEY_FILE).read_to_end(&mut secret));
     read.map_err(|error| format!("{}: {error}", path.display()))?;
     let key = Key::new(secret.trim_ascii());
     key.ok_or_else(|| format!("{}: there is no secret in it", path.display()))

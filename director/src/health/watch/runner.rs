@@ -11,11 +11,16 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::super::chance::Dice;
 use super::super::outcome::Outcome;
 use super::super::plan::Check;
-use super::{Inner, Task};
+use super::{Inner, Task, together};
 use crate::control::api::{ServerSpec, ServiceKey};
 
+/// Checks that are due within so long begin together: it saves waking up for each.
+const BEAT: Duration = Duration::from_millis(10);
 /// How long after its timeout a check is broken off that does not end by itself.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// The first checks are made within the interval or so long, not all at once.
+const SPREAD: Duration = Duration::from_secs(5);
 
 /// A check under way.
 pub type Probing<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
@@ -45,10 +50,9 @@ pub(super) fn begin(
 /// ones skipped: they never pile up.
 async fn run(inner: Arc<Inner>, service: ServiceKey, server: SocketAddr, check: Arc<Check>) {
     let mut dice = Dice::default();
-    // Not all at once.
-    let mut next = Instant::now() + dice.below(check.interval);
+    let mut next = Instant::now() + dice.below(check.interval.min(SPREAD));
     loop {
-        sleep_until(next).await;
+        sleep_until(inner.epoch + together(next - inner.epoch, BEAT)).await;
         let Some(spec) = inner.spec(service, server) else { return };
         // Never closed.
         let Ok(permit) = inner.permits.acquire().await else { return };

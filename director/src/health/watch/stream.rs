@@ -46,11 +46,7 @@ pub(super) enum What {
 
 impl Stream {
     /// Begins to open a stream; `whose` says so to `told` what comes of it.
-    pub(super) fn open(
-        address: SocketAddr,
-        whose: (u64, u32),
-        told: mpsc::Sender<Told>,
-    ) -> Stream {
+    pub(super) fn open(address: SocketAddr, whose: (u64, u32), told: mpsc::Sender<Told>) -> Stream {
         let (questions, waiting) = mpsc::channel(WAITING);
         let task = tokio::spawn(async move {
             let what = live(address, whose, waiting, &told).await;

@@ -64,8 +64,8 @@ fn a_host_that_was_never_heard_is_lost_after_the_timeout_and_one_try_over_tcp() 
         world.host(tcp);
         let start = world.now;
         world.run(SECOND * 10);
-        let expected =
-            [(5000, Action::Mode), (5000 + tried, Action::Lost)].map(|(ms, a)| (start + MILLI * ms, a));
+        let expected = [(5000, Action::Mode), (5000 + tried, Action::Lost)]
+            .map(|(ms, a)| (start + MILLI * ms, a));
         assert_eq!(world.edges, expected, "{tcp:?}");
         let reason = world.direction.reason();
         assert!(reason.starts_with("its agent has never answered"), "{reason}");

@@ -55,8 +55,11 @@ pub(super) struct World {
 impl World {
     /// Probes every `period` ms, lost after `timeout` ms; a host 1 ms away that answers everything.
     pub(super) fn new(period: u32, timeout: u32) -> World {
-        let settings =
-            AgentWatch { period: MILLI * period, timeout: MILLI * timeout, ..AgentWatch::default() };
+        let settings = AgentWatch {
+            period: MILLI * period,
+            timeout: MILLI * timeout,
+            ..AgentWatch::default()
+        };
         World {
             direction: Direction::new(settings, SECOND),
             now: SECOND,

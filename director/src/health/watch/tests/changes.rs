@@ -68,14 +68,18 @@ async fn a_reload_forgets_nothing_and_marks_nobody_down() {
     // The same again.
     let before = made(&watch);
     watch.reload(vec![(service(1), checked())]);
-    assert_eq!((states(&watch.views(), service(1)), made(&watch)), (vec![Down, Up], before.clone()));
+    assert_eq!(
+        (states(&watch.views(), service(1)), made(&watch)),
+        (vec![Down, Up], before.clone())
+    );
     // Slower.
     let mut slower = checked();
     slower.checks[0].interval = SECOND * 10;
     watch.reload(vec![(service(1), slower.clone())]);
     assert_eq!((states(&watch.views(), service(1)), made(&watch)), (vec![Down, Up], before));
     // Another check beside it, which nobody has made yet.
-    let dns = Check { kind: CheckKind::Icmp, interval: SECOND, timeout: SECOND / 2, ..Check::default() };
+    let dns =
+        Check { kind: CheckKind::Icmp, interval: SECOND, timeout: SECOND / 2, ..Check::default() };
     slower.checks = vec![dns];
     watch.reload(vec![(service(1), slower.clone())]);
     assert_eq!(states(&watch.views(), service(1)), [Down, Unchecked], "down until it is found up");

@@ -69,7 +69,13 @@ impl Servers for Table {
         Some((before.effective(spec.weight), standing.effective(spec.weight)))
     }
 
-    fn lose(&self, service: &ServiceKey, server: SocketAddr, is_certain: bool, _: Duration) -> bool {
+    fn lose(
+        &self,
+        service: &ServiceKey,
+        server: SocketAddr,
+        is_certain: bool,
+        _: Duration,
+    ) -> bool {
         self.tell(service, Told::Lose(server, is_certain));
         true
     }
