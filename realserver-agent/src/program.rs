@@ -158,7 +158,9 @@ mod tests {
     async fn what_hangs_is_killed_with_all_that_it_started() {
         let file = std::env::temp_dir().join(format!("agent-program-{}", std::process::id()));
         let script = format!("sleep 1000 & echo $! > {}; wait", file.display());
-        let error = run(&shell(&script), &[], Duration::from_millis(500)).await.unwrap_err();
+        let command = shell(&script);
+        let ended = timeout(LONG, run(&command, &[], Duration::from_millis(500))).await;
+        let error = ended.expect("it does not end").unwrap_err();
         assert!(matches!(error, ProgramError::Late(_)), "{error}");
         let grandchild = std::fs::read_to_string(&file).unwrap();
         std::fs::remove_file(&file).unwrap();
