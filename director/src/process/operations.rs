@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use super::health::Health;
 use crate::control::api::{
-    BatchOutcome, ConnectionView, OnRefusal, PortView, Refusal, ServiceView, Status,
-    Timeouts, VerdictCount,
+    BatchOutcome, ConnectionView, OnRefusal, PortView, Refusal, ServiceView, Status, Timeouts,
+    VerdictCount,
 };
 use crate::control::health::ServerHealth;
 use crate::control::operations::{Command, Operations};
 use crate::dispatch::connections::SHARDS;
 use crate::fwmark::Rule;
 use crate::health::journal::Journal;
-use super::health::Health;
 use crate::table::Table;
 use crate::worker::WorkerStatus;
 

@@ -153,8 +153,14 @@ impl Bed {
 
     /// Ends the director and starts the next one.
     pub(crate) fn succeed(&mut self) -> Result<()> {
+        self.succeed_after(|| Ok(()))
+    }
+
+    /// The same; `meanwhile` is done when there is none.
+    pub(crate) fn succeed_after(&mut self, meanwhile: impl FnOnce() -> Result<()>) -> Result<()> {
         let (lab, host) = (&self.topology.lab, &self.topology.director);
         self.director.process().stop()?;
+        meanwhile()?;
         self.director = Director::start(lab, host, &self.wanted.config())?;
         Ok(())
     }

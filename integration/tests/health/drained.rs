@@ -74,7 +74,8 @@ fn a_server_whose_local_check_fails_says_so_itself() {
     if !can_run() {
         return;
     }
-    let check = r#"check = { type = "http", url = "http://127.0.0.1:80/health", interval = "200ms", rise = 1, fall = 2 }"#;
+    let check =
+        r#"check = { type = "http", path = "/health", interval = "200ms", rise = 1, fall = 2 }"#;
     let bed = Bed::build(Wanted::new(Kind::Nat, AGENT).with_agents(check)).unwrap();
     bed.serve_health(3, false).unwrap();
     let health = bed.wait_for(3, HealthState::Down, SOON).unwrap();

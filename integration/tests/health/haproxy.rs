@@ -44,14 +44,14 @@ fn haproxy_follows_the_agents_word() {
     let config = format!(
         "global\n  stats socket {} mode 600 level admin\ndefaults\n  mode tcp\n  \
          timeout connect 1s\n  timeout client 5s\n  timeout server 5s\n  timeout check 1s\n\
-         frontend web\n  bind 192.0.2.100:8080\n  default_backend servers\n\
+         frontend web\n  bind 192.0.2.1:8080\n  default_backend servers\n\
          backend servers\n  server server1 {address}:80 weight 100 check inter 300ms \
          agent-check agent-port {PORT} agent-inter 300ms\n",
         socket.display()
     );
     std::fs::write(&file, config).unwrap();
     let haproxy =
-        bed.topology.client.command("haproxy").args(["-db", "-f"]).arg(&file).spawn().unwrap();
+        bed.topology.director.command("haproxy").args(["-db", "-f"]).arg(&file).spawn().unwrap();
     let wait = |what: &str, wanted: &dyn Fn(&str, u32) -> bool| {
         let deadline = Instant::now() + Duration::from_secs(8);
         loop {

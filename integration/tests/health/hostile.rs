@@ -9,6 +9,7 @@ use std::time::Duration;
 use director::control::events::EventKind;
 use director::control::health::HealthState;
 use integration::topology::Kind;
+use nix::sys::signal::Signal;
 use realserver_agent::protocol::{Answer, Key, LEN, PORT, Probe, State};
 
 use crate::bed::{Bed, Wanted, server};
@@ -114,7 +115,8 @@ fn what_does_not_count_is_named_and_changes_no_weight() {
         over.store(true, Relaxed);
         // Somebody is there, whatever he says.
         let health = bed.health(1).unwrap();
-        assert_eq!((health.state, health.effective_weight), (HealthState::Up, 100), "{name}");
+        assert_ne!(health.state, HealthState::Down, "{name}: {health:?}");
+        assert_eq!(health.effective_weight, 100, "{name}");
         bed.director.stop().unwrap();
     }
 }
@@ -143,7 +145,7 @@ fn answers_without_the_right_signature_do_not_count() {
         })
         .unwrap();
     // One that has not says that it is down.
-    built.agents[0].stop().unwrap();
+    built.agents[0].signal(Signal::SIGKILL).unwrap();
     let over = lie(built, 1, |probe, _| {
         let challenge = u64::from_be_bytes(probe.get(8..16)?.try_into().ok()?);
         let answer = Answer {

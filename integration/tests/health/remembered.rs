@@ -63,8 +63,7 @@ fn a_memory_that_cannot_be_read_is_told_and_is_no_reason_to_fail() {
     }
     let mut bed = Bed::build(Wanted::new(Kind::Nat, CHECK)).unwrap();
     let memory = bed.director.socket().with_file_name("health.json");
-    std::fs::write(&memory, "{ broken").unwrap();
-    bed.succeed().unwrap();
+    bed.succeed_after(|| Ok(std::fs::write(&memory, "{ broken")?)).unwrap();
     let log = bed.director.process().log();
     assert!(log.contains("health.json"), "nothing is said of it:\n{log}");
     bed.served_by(30, &[1, 2, 3]);
