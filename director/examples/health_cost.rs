@@ -65,7 +65,7 @@ async fn watch(table: Table, agent: u16, seconds: u32, answered: &AtomicU64) -> 
         servers: Arc::new(table),
         journal: Arc::new(Journal::default()),
         prober: Arc::new(Checks::default()),
-        memory: memory.clone(),
+        memory: Some(memory.clone()),
         epoch: Instant::now(),
     };
     let watch = Watch::begin(means, plans)?;

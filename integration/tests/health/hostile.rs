@@ -146,6 +146,7 @@ fn answers_without_the_right_signature_do_not_count() {
         .unwrap();
     // One that has not says that it is down.
     built.agents[0].signal(Signal::SIGKILL).unwrap();
+    built.agents[0].wait(SOON).unwrap();
     let over = lie(built, 1, |probe, _| {
         let challenge = u64::from_be_bytes(probe.get(8..16)?.try_into().ok()?);
         let answer = Answer {

@@ -160,7 +160,7 @@ impl House {
             servers: self.table.clone(),
             journal: self.journal.clone(),
             prober: self.finder.clone(),
-            memory: self.directory.path().join("health.json"),
+            memory: Some(self.directory.path().join("health.json")),
             epoch: std::time::Instant::now(),
         };
         Watch::begin(means, plans.to_vec()).unwrap()
