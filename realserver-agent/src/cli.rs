@@ -129,7 +129,7 @@ struct Run {
     #[arg(long, value_name = "WHO", default_value = "auto")]
     tunnel_by: By,
     /// Answer probes here instead of where the file says; may be given several times
-    /// [default: 0.0.0.0:6086 and [::]:6086]
+    /// [default: all addresses, port 6086]
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "no_answer")]
     listen: Vec<SocketAddr>,
     /// Answer no probes

@@ -4,7 +4,7 @@
 //! Knows sockets and what servers answer. Must not know what is made of an [`Outcome`]: nothing here
 //! counts, remembers or repeats.
 //!
-//! Whatever a server sends is bounded, in bytes by each kind and in time by the [`Deadline`] that all
+//! Whatever a server sends is bounded, in bytes by each kind and in time by the deadline that all
 //! steps of a check share. What goes wrong on this side (no descriptors, no permission) is
 //! [`Outcome::Unable`], so that a director in need marks nobody down.
 
