@@ -40,7 +40,7 @@ pub use interface::InterfaceError;
 pub use line::{HalfWords, Line, Lines, Words, Zeroed};
 pub use mapping::Pages;
 pub use memory::{MemoryPort, Packet, Wire};
-pub use niceness::set_niceness;
+pub use niceness::{set_group_niceness, set_niceness};
 pub use open_error::OpenError;
 pub use packet::{PacketOptions, PacketPort};
 pub use pcap::PcapPort;

@@ -20,6 +20,20 @@ pub fn set_niceness(nice: i32) -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Gives all processes of a process group this nice value.
+///
+/// # Errors
+/// As [`set_niceness`]; `ESRCH` when there is no such group, and `EINVAL` for 0, which would be the
+/// caller's own.
+pub fn set_group_niceness(group: u32, nice: i32) -> io::Result<()> {
+    if group == 0 {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    // SAFETY: the call takes three numbers and touches no memory of ours.
+    let answer = unsafe { libc::setpriority(libc::PRIO_PGRP as _, group, nice) };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -29,6 +43,22 @@ mod tests {
         let text = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
         let (_, behind_the_name) = text.rsplit_once(") ").unwrap();
         behind_the_name.split(' ').nth(16).unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn a_group_of_processes_steps_back_and_nobody_else() {
+        use std::os::unix::process::CommandExt;
+        let before = niceness();
+        let mut child =
+            std::process::Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
+        set_group_niceness(child.id(), before + 4).unwrap();
+        let text = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let (_, behind_the_name) = text.rsplit_once(") ").unwrap();
+        assert_eq!(behind_the_name.split(' ').nth(16), Some(&*(before + 4).to_string()));
+        assert_eq!(niceness(), before);
+        assert!(set_group_niceness(0, 0).is_err());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::io::IsTerminal;
+use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -197,10 +198,10 @@ pub fn execute(cli: Cli) -> Result<()> {
         Command::Status { json, socket } => {
             let reply = control::ask(&socket.control, Request::Status)?;
             let status = reply.status.context("the agent tells no status")?;
-            match json {
-                true => println!("{}", serde_json::to_string(&status)?),
-                false => print!("{status}"),
-            }
+            print(&match json {
+                true => serde_json::to_string(&status)? + "\n",
+                false => status.to_string(),
+            });
             Ok(())
         }
     }
@@ -209,8 +210,13 @@ pub fn execute(cli: Cli) -> Result<()> {
 fn tell(socket: Socket, request: Request) -> Result<()> {
     let reply = control::ask(&socket.control, request)?;
     let because = if reply.reason.is_empty() { "" } else { ": " };
-    println!("{}{because}{}", reply.state, reply.reason);
+    print(&format!("{}{because}{}\n", reply.state, reply.reason));
     Ok(())
+}
+
+/// A reader that has left is no concern of ours.
+fn print(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 fn run(options: Options) -> Result<()> {

@@ -133,14 +133,28 @@ pub struct Config {
     pub services: Vec<DeclaredService>,
 }
 
+/// Bytes of a file at most: a hundred thousand services.
+const LONGEST: u64 = 64 << 20;
+
 /// Reads and parses the file at `path`.
 ///
 /// # Errors
 /// When the file cannot be read, or anything in it is wrong; then nothing of it counts.
 pub fn load(path: &Path) -> Result<Config, ConfigError> {
-    let text = std::fs::read_to_string(path)
+    let text = read_bounded(path)
         .map_err(|source| ConfigError::Unreadable { path: path.to_path_buf(), source })?;
     parse(&text, &path.display().to_string())
+}
+
+/// The text of a file, if it is not absurdly long.
+fn read_bounded(path: &Path) -> std::io::Result<String> {
+    use std::io::Read;
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > LONGEST {
+        true => Err(std::io::Error::other("it is too long to be a configuration file")),
+        false => Ok(text),
+    }
 }
 
 /// Parses the text of a file called `name` (used in error texts only).

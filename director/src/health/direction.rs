@@ -47,6 +47,8 @@ const STREAM_PATIENCE: Duration = Duration::from_secs(2);
 const UDP_AGAIN: Duration = Duration::from_secs(60);
 /// Beats in a row without an answer from which on it is asked more often, and over TCP.
 const MISSES: u32 = 2;
+/// An agent that is stopped closes its stream once; one that closes so many without an answer means it.
+const CLOSED: u32 = 3;
 /// How much a period varies at random, percent either way, so that directors and servers do not fall
 /// into step.
 const JITTER: u64 = 5;
@@ -117,6 +119,8 @@ pub struct Direction {
     misses: u32,
     /// Beats with an answer in a row, while it is lost.
     in_a_row: u32,
+    /// Streams that the agent has closed instead of an answer, since the last answer.
+    closed: u32,
     /// The stream is or was in use: what it lacks.
     stream_trouble: Option<String>,
     reason: String,
@@ -143,6 +147,7 @@ impl Direction {
             is_answered: true,
             misses: 0,
             in_a_row: 0,
+            closed: 0,
             stream_trouble: None,
             reason: String::new(),
             incarnation: 0,
@@ -368,6 +373,7 @@ impl Direction {
         }
         self.newest = question.number;
         self.refusals.good();
+        self.closed = 0;
         let boot = self.report.map(|(report, _)| report.boot);
         self.report = Some((answer, now));
         self.answers += 1;
@@ -440,9 +446,15 @@ impl Direction {
 
     /// The agent has closed the stream that was open. Who does that without an answer (he may want
     /// another key, or another version) is there all the same.
-    pub fn stream_closed(&mut self, why: &str, now: Duration) {
+    /// Why no answer counts, when that happens again and again and is news.
+    pub fn stream_closed(&mut self, why: &str, now: Duration) -> Option<Refusal> {
+        if self.questions.on_stream_since().is_some() {
+            self.closed += 1;
+        }
         self.is_there(now);
         self.stream_ended(why);
+        let is_news = self.closed >= CLOSED && self.refusals.note(Refusal::Closed, now);
+        is_news.then_some(Refusal::Closed)
     }
 
     /// The stream has ended after it was open. It is opened anew with the next question.

@@ -117,9 +117,9 @@ pub fn service(states: impl Iterator<Item = HealthState> + Clone, all_down: AllD
     if !are_all_down {
         return Situation::default();
     }
-    let has_failed = states.clone().any(|state| state == HealthState::Down);
-    // Who asked to be left alone is left alone, unless there is nobody else.
-    let kept = if has_failed { HealthState::Down } else { HealthState::Draining };
+    // Who asked to be left alone lives, and is better than who has failed.
+    let drains = states.clone().any(|state| state == HealthState::Draining);
+    let kept = if drains { HealthState::Draining } else { HealthState::Down };
     Situation {
         are_all_down,
         kept: (all_down == AllDown::Keep).then_some(kept),
@@ -210,7 +210,8 @@ mod tests {
         }
         let failed = Situation { are_all_down: true, ..fine };
         let kept = |state| Situation { kept: Some(state), ..failed };
-        assert_eq!(all(&[Down, Draining], AllDown::Keep), kept(Down), "who drains is left alone");
+        assert_eq!(all(&[Down, Down], AllDown::Keep), kept(Down));
+        assert_eq!(all(&[Down, Draining], AllDown::Keep), kept(Draining), "who drains lives");
         assert_eq!(all(&[Draining, Draining], AllDown::Keep), kept(Draining));
         assert_eq!(all(&[Down, Draining], AllDown::Drop), failed);
         let falls_back = Situation { falls_back: true, ..failed };

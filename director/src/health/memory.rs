@@ -68,10 +68,15 @@ impl Memory {
     }
 
     fn try_read(&self) -> io::Result<Vec<Remembered>> {
-        let file = match File::open(&self.path) {
+        // To open a pipe would wait for whoever writes to it.
+        match fs::metadata(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            file => file?,
-        };
+            found => match found?.is_file() {
+                true => {}
+                false => return Err(io::Error::other("it is not a file")),
+            },
+        }
+        let file = File::open(&self.path)?;
         let mut text = Vec::new();
         if file.take(LARGEST + 1).read_to_end(&mut text)? as u64 > LARGEST {
             return Err(io::Error::other("it is too large to be ours"));
@@ -107,7 +112,12 @@ impl Memory {
     fn try_write(&self, servers: Vec<Remembered>) -> io::Result<()> {
         let text = serde_json::to_vec(&Content { version: VERSION, servers })?;
         let fresh = fresh(&self.path);
-        let mut file = File::create(&fresh)?;
+        // What stands there is left over, and whatever it is (a link, a pipe), nothing is written to it.
+        match fs::remove_file(&fresh) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = File::create_new(&fresh)?;
         file.write_all(&text)?;
         // Else the name could be there after a power failure, and the content not.
         file.sync_all()?;
@@ -169,6 +179,17 @@ mod tests {
         }
         memory.write(1, vec![server(HealthState::Down)]);
         assert_eq!(memory.read(), [server(HealthState::Down)]);
+        // What stands where the new content is made is not written to.
+        let other = directory.path().join("other");
+        fs::write(&other, "theirs").unwrap();
+        std::os::unix::fs::symlink(&other, directory.path().join("health.json.new")).unwrap();
+        memory.write(2, vec![]);
+        assert_eq!(
+            (fs::read_to_string(&other).unwrap().as_str(), memory.read()),
+            ("theirs", vec![])
+        );
+        let folder = Memory::new(directory.path().to_path_buf());
+        assert_eq!(folder.read(), [], "not a file");
         let nowhere = Memory::new(directory.path().join("missing/health.json"));
         nowhere.write(1, vec![]);
         assert!(nowhere.written.lock().unwrap().1, "it is known not to be written");

@@ -1,7 +1,7 @@
 //! Health in the running director: what the file asks for, given to who watches; what is known, given
 //! to who asks.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,6 +13,7 @@ use crate::control::health::{HealthState, HealthSummary, ServerHealth};
 use crate::health::journal::Journal;
 use crate::health::path::Path;
 use crate::health::plan::ServiceHealth;
+use crate::health::servers::{Servers, Standing};
 use crate::health::watch::{Checks, Means, Watch};
 use crate::table::Table;
 
@@ -49,7 +50,18 @@ impl Health {
 
     /// The file has been read again.
     pub(super) fn reload(&self, config: &Config) {
-        self.watch.reload(plans(config));
+        let plans = plans(config);
+        let watched: HashSet<ServiceKey> = plans.iter().map(|(key, _)| *key).collect();
+        self.watch.reload(plans);
+        // A server that was away while its service ceased to be watched stands as it did then.
+        for service in self.table.each_service_view() {
+            let key = service.spec.key;
+            for server in service.servers.iter().filter(|_| !watched.contains(&key)) {
+                if server.effective_weight != server.spec.weight {
+                    self.table.stand(&key, server.spec.address, Standing::UNCHECKED);
+                }
+            }
+        }
     }
 
     /// To be called once a second.

@@ -267,13 +267,19 @@ impl fmt::Display for Fault {
     }
 }
 
+/// Bytes of a file at most that are read.
+const LONGEST: u64 = 64 << 20;
+
 /// Reads the file at `path`.
 ///
 /// # Errors
 /// When it cannot be read, or anything in it that the agent needs is wrong: each with its line,
 /// column, key and remedy.
 pub fn load(path: &Path) -> Result<Settings, SettingsError> {
-    let text = std::fs::read_to_string(path)
+    use std::io::Read;
+    let mut text = String::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(LONGEST).read_to_string(&mut text))
         .map_err(|source| SettingsError::Unreadable { path: path.to_owned(), source })?;
     parse(&text).map_err(|faults| {
         let shown = |fault: &Fault| {

@@ -13,6 +13,9 @@ use crate::paint::Paint;
 /// Lines are not longer than this, but for addresses and reasons that leave no choice.
 const WIDTH: usize = 100;
 
+/// What the director says of a check that a server passed.
+const PASSED: &str = "passed";
+
 const TITLES: [&str; 7] = ["server", "state", "weight", "active", "inactive", "since", "agent"];
 
 /// Whether the servers of `service` are meant by `word`: `192.0.2.10:80/tcp`, its address with or
@@ -120,10 +123,8 @@ fn notes(server: &ServerHealth) -> Vec<String> {
     if !server.reason.is_empty() {
         notes.push(clean(&server.reason));
     }
-    if server.kept {
-        notes.push(
-            "gets connections all the same: every server of the service has failed".to_owned(),
-        );
+    if server.kept && server.effective_weight > 0 {
+        notes.push("gets connections all the same: no server of the service is up".to_owned());
     }
     if let Some(direction) = &server.direction {
         if direction.lost > 0.0 {
@@ -140,9 +141,9 @@ fn notes(server: &ServerHealth) -> Vec<String> {
         }
     }
     for check in &server.checks {
-        // Of a server that is up, a check that has begun to fail is news.
-        let is_bad = matches!(check.state, HealthState::Down | HealthState::Draining);
-        if is_bad && !check.last.is_empty() && !server.reason.contains(&check.last) {
+        // Of a server that is up, a check that begins to fail is news, or one that cannot be made.
+        let is_news = !check.last.is_empty() && check.last != PASSED;
+        if is_news && !server.reason.contains(&check.last) {
             notes.push(format!("{}: {}", clean(&check.kind), clean(&check.last)));
         }
     }

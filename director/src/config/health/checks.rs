@@ -195,7 +195,7 @@ fn common(table: &Fields<'_>, kind: Kind, report: &mut Report<'_>) -> Check {
     });
     set(&mut check.via, table, "via", |field| {
         let via = field.word(VIA, report)?;
-        if via == Via::Path && matches!(kind, Kind::Exec | Kind::AgentCheck) {
+        if via == Via::Path && matches!(kind, Kind::Icmp | Kind::Exec | Kind::AgentCheck) {
             field.wrong(
                 "this check is not made to the virtual address",
                 "remove it, or add a check of type tcp or http with via = \"path\"",

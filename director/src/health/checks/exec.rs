@@ -48,6 +48,10 @@ pub(super) async fn run(
     // Nothing has run yet: whatever the error is, it is not the server's.
     let child =
         child.map_err(|error| Outcome::Unable(format!("{program}: {}", trouble::words(&error))))?;
+    if let Some(id) = child.id() {
+        // The director goes before others; what it starts need not. It may have ended already.
+        let _ = netio::set_group_niceness(id, 0);
+    }
     let mut group = Group::new(child);
     let mut kept = Vec::new();
     let ended = deadline.wait(group.finish(&mut kept)).await;

@@ -13,12 +13,15 @@ use hyper::client::conn::http1;
 use hyper::{Request, Response, header};
 use hyper_util::rt::TokioIo;
 
+use super::budget::Budget;
 use super::stream::Stream;
 use super::{Deadline, Outcome};
 use crate::health::plan::Http;
 
 /// How much of a body is looked at, and how long the headers of an answer may be.
 const MOST: usize = 64 << 10;
+/// Bytes of everything that is read: informational answers that go before, head and body.
+const ALL: usize = 4 * MOST;
 /// Headers of an answer at most.
 const HEADERS: usize = 100;
 /// What the request says that it comes from.
@@ -73,8 +76,10 @@ async fn talk(
 ) -> Result<Outcome, Outcome> {
     let mut client = http1::Builder::new();
     client.max_buf_size(MOST).max_headers(HEADERS);
-    let (mut sender, connection) =
-        client.handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
+    let (mut sender, connection) = client
+        .handshake(TokioIo::new(Budget::of(stream, ALL)))
+        .await
+        .map_err(|error| failed(&error))?;
     // What it ends with is told to the request as well.
     let connection = async {
         let _ = connection.await;

@@ -9,6 +9,7 @@
 //! [`Outcome::Unable`], so that a director in need marks nobody down.
 
 mod agent_check;
+mod budget;
 mod datagram;
 mod deadline;
 mod dns;

@@ -39,7 +39,18 @@ pub(super) async fn open<S: Stream>(
         None => trusting()?,
     };
     let opened = deadline.limit("TLS", TlsConnector::from(config).connect(name, stream)).await?;
-    opened.map_err(|error| trouble::outcome("TLS", &error))
+    opened.map_err(|error| match is_own_authority(&error) {
+        true => Outcome::Failed(
+            "TLS: the certificate is its own authority: `authority` needs the one that has signed it"
+                .to_owned(),
+        ),
+        false => trouble::outcome("TLS", &error),
+    })
+}
+
+/// Whether a self-signed certificate of an authority is used as a server's.
+fn is_own_authority(error: &std::io::Error) -> bool {
+    error.to_string().contains("CaUsedAsEndEntity")
 }
 
 /// The host of a `Host:`, without port and brackets.

@@ -16,6 +16,9 @@ pub enum Refusal {
     /// Its challenge.
     #[error("it answers no open question: replayed, forged or much too late")]
     Unasked,
+    /// There is none.
+    #[error("its connection is closed instead: it wants another key, or is no agent of ours")]
+    Closed,
 }
 
 /// See the module.

@@ -16,7 +16,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
-use super::super::direction::{Action, Direction, Mode, Way};
+use super::super::direction::{Action, Direction, Mode, Refusal, Way};
 use super::super::plan::AgentWatch;
 use super::roster::State;
 use super::stream::{Stream, Told, What};
@@ -303,7 +303,9 @@ impl Inner {
             }
             What::Closed(why) => {
                 agent.stream = None;
-                agent.direction.stream_closed(&why, now);
+                if let Some(refusal) = agent.direction.stream_closed(&why, now) {
+                    self.refused(agent.host(), refusal);
+                }
             }
             What::Ended(why) => {
                 agent.stream = None;
@@ -333,6 +335,11 @@ impl Inner {
         }
     }
 
+    fn refused(&self, server: Option<SocketAddr>, refusal: Refusal) {
+        let reason = format!("an answer of its agent does not count: {refusal}");
+        self.journal.note(EventKind::AgentRefused, Event { server, reason, ..Event::default() });
+    }
+
     fn heard(&self, state: &mut State, number: u64, way: Way, bytes: &[u8]) {
         let now = self.now();
         let Some(agent) = state.agents.all.get_mut(&number) else { return };
@@ -342,9 +349,7 @@ impl Inner {
         let heard = agent.direction.heard(way, bytes, agent.key.as_ref(), now, &mut actions);
         if let Err((refusal, is_news)) = heard {
             if is_news {
-                let reason = format!("an answer of its agent does not count: {refusal}");
-                let event = Event { server: agent.host(), reason, ..Event::default() };
-                self.journal.note(EventKind::AgentRefused, event);
+                self.refused(agent.host(), refusal);
             }
             if way == Way::Tcp {
                 // Nobody knows where the next message begins.
@@ -465,6 +470,11 @@ fn over(mode: Mode) -> String {
 fn read_key(path: &Path) -> Result<Key, String> {
     use std::io::Read;
     let mut secret = Vec::new();
+    let found = std::fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    // To open a pipe would wait for whoever writes to it.
+    if !found.is_file() {
+        return Err(format!("{}: it is not a file", path.display()));
+    }
     let read =
         std::fs::File::open(path).and_then(|file| file.take(KEY_FILE).read_to_end(&mut secret));
     read.map_err(|error| format!("{}: {error}", path.display()))?;

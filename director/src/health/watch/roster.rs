@@ -16,6 +16,9 @@ use crate::control::api::{ServerSpec, ServiceKey};
 use crate::control::events::{Event, EventKind};
 use crate::control::health::{HealthState, ServerHealth};
 
+/// Servers at most that are remembered although they are not there.
+const MOST_REMEMBERED: usize = 10_000;
+
 /// All that is known.
 pub(super) struct State {
     pub(super) services: BTreeMap<ServiceKey, Watched>,
@@ -41,6 +44,8 @@ pub(super) struct Member {
     pub(super) checks: Vec<Checked>,
     /// The link to its agent, by number.
     pub(super) agent: Option<u64>,
+    /// It should be asked, and cannot be.
+    pub(super) is_unasked: bool,
     pub(super) before: Option<Before>,
     pub(super) state: HealthState,
     pub(super) reason: String,
@@ -80,13 +85,7 @@ impl State {
         for (service, watched) in &self.services {
             for (server, member) in &watched.members {
                 if !judge::serves(member.state) {
-                    list.push(Remembered {
-                        service: *service,
-                        server: *server,
-                        state: member.state,
-                        reason: member.reason.clone(),
-                        since: member.since,
-                    });
+                    list.push(member.remember(*service, *server));
                 }
             }
         }
@@ -169,6 +168,10 @@ impl Inner {
                 if !stays && let Some(agent) = member.agent {
                     agents.leave(agent, (*key, *address));
                 }
+                // It may be added again, and is no better for that.
+                if !stays && !judge::serves(member.state) && remembered.len() < MOST_REMEMBERED {
+                    remembered.insert((*key, *address), member.remember(*key, *address));
+                }
                 is_changed |= !stays;
                 stays
             });
@@ -179,6 +182,8 @@ impl Inner {
                     continue;
                 }
                 is_changed = true;
+                // What the table still knows of one that comes back was said of its time before.
+                self.servers.stand(key, address, Standing::UNCHECKED);
                 let mut member = Member::new(spec, remembered.remove(&(*key, address)));
                 self.equip(*key, address, &mut member, &watched.plan, &watched.checks);
                 self.link(*key, address, &mut member, &watched.plan, agents);
@@ -241,22 +246,29 @@ impl Inner {
         plan: &ServiceHealth,
         agents: &mut Agents,
     ) {
-        if let Some(old) = member.agent {
-            if plan.agent.as_ref().is_some_and(|asked| agents.is(old, asked)) {
-                return;
-            }
-            agents.leave(old, (service, address));
-            member.agent = None;
-            self.servers.report(&service, address, None);
+        let old = member.agent;
+        if let (Some(old), Some(asked)) = (old, &plan.agent)
+            && agents.is(old, asked)
+        {
+            return;
         }
-        let Some(settings) = &plan.agent else { return };
-        let agent = SocketAddr::new(address.ip(), settings.port);
-        match agents.join(agent, settings, (service, address), self.now()) {
-            Ok(number) => member.agent = Some(number),
-            Err(why) => {
-                let event = Event::of(service, address, format!("its agent is not asked: {why}"));
-                self.journal.note(EventKind::CheckUnable, event);
-            }
+        let new = plan.agent.as_ref().map(|settings| {
+            let agent = SocketAddr::new(address.ip(), settings.port);
+            agents.join(agent, settings, (service, address), self.now())
+        });
+        if let Some(Err(why)) = &new {
+            // The link that there is tells more than none.
+            let so = if old.is_some() { "is asked as before" } else { "is not asked" };
+            let event = Event::of(service, address, format!("its agent {so}: {why}"));
+            self.journal.note(EventKind::CheckUnable, event);
+            member.is_unasked = old.is_none();
+            return;
+        }
+        member.is_unasked = false;
+        member.agent = new.and_then(Result::ok);
+        if let Some(old) = old {
+            agents.leave(old, (service, address));
+            self.servers.report(&service, address, None);
         }
     }
 
@@ -297,6 +309,7 @@ impl Member {
             spec,
             checks: Vec::new(),
             agent: None,
+            is_unasked: false,
             before: remembered.map(|_| Before { state, reason: reason.clone() }),
             state,
             reason,
@@ -306,6 +319,12 @@ impl Member {
             is_lost: state == HealthState::Down,
             factor: None,
         }
+    }
+
+    /// What is remembered of it.
+    fn remember(&self, service: ServiceKey, server: SocketAddr) -> Remembered {
+        let (state, reason, since) = (self.state, self.reason.clone(), self.since);
+        Remembered { service, server, state, reason, since }
     }
 
     /// Whether it gets connections although it does not serve.

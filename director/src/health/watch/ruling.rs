@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::super::direction::Mode;
 use super::super::feedback::{Factor, Report};
 use super::super::judge::{self, Link};
 use super::super::outcome::Outcome;
@@ -85,6 +86,9 @@ impl Inner {
                 said: said.filter(|_| direction.answers() >= enough),
             }
         });
+        // Who cannot be asked has not spoken: what was before holds.
+        let silent = Link { mode: Mode::Unknown, reason: "", said: None };
+        let link = link.or_else(|| member.is_unasked.then_some(silent));
         let named = member.checks.iter().map(|one| (one.check.kind.word(), &one.tally));
         let verdict = judge::server(named, link, member.before.as_ref());
         if judge::is_complete(member.checks.iter().map(|one| &one.tally), link) {

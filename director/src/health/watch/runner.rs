@@ -22,6 +22,9 @@ const GRACE: Duration = Duration::from_secs(1);
 /// The first checks are made within the interval or so long, not all at once.
 const SPREAD: Duration = Duration::from_secs(5);
 
+/// A check that is so much later than half of its timeout after it was not looked after in time.
+const LATE: Duration = Duration::from_millis(20);
+
 /// A check under way.
 pub type Probing<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
@@ -63,6 +66,13 @@ async fn run(inner: Arc<Inner>, service: ServiceKey, server: SocketAddr, check: 
         });
         drop(permit);
         let took = start.elapsed();
+        let outcome = match outcome {
+            // Whoever is that much late himself cannot say that the other was.
+            Outcome::Failed(why) if took > check.timeout + check.timeout / 2 + LATE => {
+                Outcome::Unable(format!("the director was {took:.1?} at it, and too busy: {why}"))
+            }
+            outcome => outcome,
+        };
         if !inner.checked((service, server), &check, &outcome, took) {
             return;
         }

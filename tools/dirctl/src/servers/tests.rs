@@ -48,6 +48,7 @@ fn sample() -> Vec<ServerHealth> {
     let down = ServerHealth {
         reason: "http: connect: connection refused\u{1b}[2J".to_owned(),
         kept: true,
+        effective_weight: 50,
         direction: direction("lost", None),
         checks: vec![CheckView {
             kind: "tcp".to_owned(),
@@ -73,9 +74,9 @@ fn servers_stand_under_their_service_with_both_weights_and_why_they_are_down() {
 192.0.2.10:80/tcp
   server        state     weight  active  inactive       since  agent
   10.0.0.11:80  up     100 -> 60    1200        34  3 h 12 min  udp 0.3 ms, load 26%
-  10.0.0.12:80  down    100 -> 0    1200        34  3 h 12 min  lost
+  10.0.0.12:80  down   100 -> 50    1200        34  3 h 12 min  lost
       http: connect: connection refused [2J
-      gets connections all the same: every server of the service has failed
+      gets connections all the same: no server of the service is up
       tcp: no answer within 1 s
 
 fwmark 7

@@ -132,6 +132,14 @@ fn endless_headers_and_bodies_are_bounded() {
     assert!(matches!(&one_header, Outcome::Failed(why) if why.starts_with("answer: ")));
     let body = served(&check, floods("HTTP/1.1 200 OK\r\n\r\n", "yyyyyyyy"));
     assert_eq!(body, Outcome::Failed("the body does not contain \"never\"".to_owned()));
+    // Skipped without a pause: it is not the time limit that ends this.
+    let start = std::time::Instant::now();
+    let informed = served(&check, floods("", "HTTP/1.1 100 Continue\r\n\r\n"));
+    assert!(
+        matches!(&informed, Outcome::Failed(why) if why.contains("never ends")),
+        "{informed:?}"
+    );
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }
 
 #[test]

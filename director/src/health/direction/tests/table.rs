@@ -85,11 +85,12 @@ fn a_host_whose_agent_says_what_does_not_count_is_there_over_tcp_and_lost_when_i
     assert_eq!(world.mode(), Mode::Tcp);
     world.host(Port::Silent);
     world.news();
+    let mut told = Vec::new();
     for second in 0..60 {
         world.run(SECOND);
         let now = world.now;
         match second % 2 {
-            0 => world.direction.stream_closed("it was closed", now),
+            0 => told.extend(world.direction.stream_closed("it was closed", now)),
             _ => {
                 let noise = world.direction.heard(Way::Tcp, b"noise", None, now, &mut Vec::new());
                 assert!(noise.is_err());
@@ -97,13 +98,18 @@ fn a_host_whose_agent_says_what_does_not_count_is_there_over_tcp_and_lost_when_i
         }
     }
     assert_eq!((world.mode(), world.news()), (Mode::Tcp, vec![]));
+    assert_eq!(
+        told,
+        [Refusal::Closed],
+        "an operator hears once that the agent wants something else"
+    );
     world.run(SECOND * 6);
     assert_eq!((world.mode(), world.news()), (Mode::Lost, vec![Action::Lost]));
     // Such words do not bring it back.
     for _ in 0..20 {
         world.run(SECOND);
         let now = world.now;
-        world.direction.stream_closed("it was closed", now);
+        assert_eq!(world.direction.stream_closed("it was closed", now), None);
     }
     assert_eq!(world.mode(), Mode::Lost);
 }

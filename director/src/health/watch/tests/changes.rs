@@ -8,7 +8,7 @@ use super::fake::{House, SECOND, Told, checked, failed, pass, server, service, s
 use crate::control::events::EventKind;
 use crate::control::health::HealthState;
 use crate::health::outcome::Outcome;
-use crate::health::plan::{Check, CheckKind, ServiceHealth};
+use crate::health::plan::{AgentWatch, Check, CheckKind, ServiceHealth};
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_was_down_before_a_restart_has_no_weight_until_it_rose() {
@@ -91,6 +91,22 @@ async fn a_reload_forgets_nothing_and_marks_nobody_down() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_whose_agent_cannot_be_asked_any_more_is_what_it_was() {
+    let house = House::new();
+    house.pool(service(1), &[server(1)]);
+    let watch = house.begin(&[(service(1), checked())]);
+    house.finds(server(1), failed());
+    pass(SECOND * 5).await;
+    assert_eq!(states(&watch.views(), service(1)), [Down]);
+    let key_file = Some(house.directory.path().join("no-such-key"));
+    let agent = Some(AgentWatch { key_file, ..AgentWatch::default() });
+    watch.reload(vec![(service(1), ServiceHealth { agent, ..ServiceHealth::default() })]);
+    pass(SECOND * 20).await;
+    assert_eq!(states(&watch.views(), service(1)), [Down], "nobody has found it up");
+    assert!(house.events().contains(&EventKind::CheckUnable));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_service_that_is_watched_no_more_stands_as_configured() {
     let house = House::new();
     house.pool(service(1), &[server(1), server(2)]);
@@ -122,10 +138,14 @@ async fn servers_that_come_and_go_at_run_time_are_watched_and_forgotten() {
     house.pool(service(1), &[server(1)]);
     watch.reconcile();
     assert_eq!(states(&watch.views(), service(1)), [Up]);
-    // And is there again, another one.
+    // And is there again: no better for that, whatever the table knows of it.
     house.pool(service(1), &[server(1), server(2)]);
     watch.reconcile();
-    assert_eq!(states(&watch.views(), service(1)), [Up, Unchecked]);
+    assert_eq!(states(&watch.views(), service(1)), [Up, Down]);
+    house.finds(server(2), Outcome::PASSED);
+    pass(SECOND * 5).await;
+    assert_eq!(states(&watch.views(), service(1)), [Up, Up]);
+    assert_eq!(house.table.news(service(1)).last(), Some(&Told::Stand(server(2), true, 1000)));
     house.table.pools.lock().unwrap().clear();
     watch.reconcile();
     assert_eq!(watch.views(), []);

@@ -51,11 +51,11 @@ async fn who_drains_is_left_alone_unless_there_is_nobody_else() {
         views.iter().map(|view| view.kept).collect()
     };
     assert_eq!(states(&watch.views(), service(1)), [Draining, Down]);
-    assert_eq!(kept(&watch.views()), [false, true]);
-    house.finds(server(2), Outcome::Soft("503".to_owned()));
+    assert_eq!(kept(&watch.views()), [true, false], "it lives, the other does not");
+    house.finds(server(2), Outcome::PASSED);
     pass(SECOND * 4).await;
-    assert_eq!(states(&watch.views(), service(1)), [Draining, Draining]);
-    assert_eq!(kept(&watch.views()), [true, true]);
+    assert_eq!(states(&watch.views(), service(1)), [Draining, Up]);
+    assert_eq!(kept(&watch.views()), [false, false]);
 }
 
 #[tokio::test(start_paused = true)]
