@@ -119,6 +119,7 @@ impl Dispatcher {
             source_port: headers.source_port,
             destination: headers.destination,
             destination_port: headers.destination_port,
+            name: None,
         };
         let (decision, control) = self
             .decide(service, &key, call, now)

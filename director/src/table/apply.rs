@@ -71,6 +71,7 @@ impl Table {
             seed,
             bias: extras.bias.into(),
             bias_window: Duration::from_millis(extras.bias_window.0.into()),
+            ..Options::default()
         };
         let Some(mut scheduler) = schedulers::create(&spec.scheduler, &options) else {
             return Err(check::no_such_scheduler(&spec.scheduler));
