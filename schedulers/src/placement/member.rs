@@ -51,11 +51,11 @@ impl Member {
     }
 
     /// How wide its segments are, against those of others; 0 = it has none.
-    pub(super) fn width(&self, sticky: bool) -> u64 {
+    pub(super) fn width(&self, sticky: bool) -> u32 {
         let weight = match sticky && !self.is_live() {
             true => self.last_weight,
             false => self.weight,
         };
-        u64::try_from(weight).unwrap_or(0)
+        u32::try_from(weight).unwrap_or(0)
     }
 }

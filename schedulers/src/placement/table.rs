@@ -33,6 +33,8 @@ pub struct Table {
     cut: Option<Cut>,
     /// Who stands in for whom, segment by segment, when somebody with a place is out of service.
     stand_ins: Option<Box<[u16]>>,
+    /// The number of rows.
+    variants: u32,
     /// 2^64 / variants, rounded up (and 0 for one).
     inverse: u64,
 }
@@ -74,11 +76,14 @@ impl Table {
         }
         let rows = rows(members, &placed, options.rows());
         let are_equal = placed.windows(2).all(|pair| width(pair[0]) == width(pair[1]));
-        let cut = (!are_equal).then(|| Cut::of(rows.ids.iter().map(|&id| width(id)), rows.len));
         let all_live = placed.iter().all(|&id| is_live(id));
         let stand_ins = (!all_live).then(|| stand_ins(&rows, is_live));
-        let inverse = (u64::MAX / u64::from(options.rows())).wrapping_add(1);
-        Ok(Table { options, members: members.into(), rows, cut, stand_ins, inverse })
+        let owners = stand_ins.as_ref().map_or(&*rows.ids, |ids| ids);
+        let widths = rows.ids.iter().map(|&id| width(id));
+        let cut = (!are_equal).then(|| Cut::of(widths, owners, rows.len));
+        let variants = u32::from(options.rows());
+        let inverse = (u64::MAX / u64::from(variants)).wrapping_add(1);
+        Ok(Table { options, members: members.into(), rows, cut, stand_ins, variants, inverse })
     }
 
     /// Whether this is the table of `members`.
@@ -101,9 +106,19 @@ impl Table {
     /// The member that has the key; `None` when none is in service.
     #[inline]
     pub fn owner(&self, hash: u64) -> Option<usize> {
-        let (_, place) = self.home(hash)?;
-        let ids = self.stand_ins.as_ref().map_or(&*self.rows.ids, |ids| ids);
-        ids.get(place).map(|&id| usize::from(id))
+        if self.rows.len == 0 {
+            return None;
+        }
+        let (row, offset) = self.row_and_offset(hash);
+        let known = self.cut.as_ref().and_then(|cut| cut.owner(row, offset));
+        let owner = match known {
+            Some(owner) => owner,
+            None => {
+                let owners = self.stand_ins.as_ref().map_or(&*self.rows.ids, |ids| ids);
+                *owners.get(self.place(row, offset))?
+            }
+        };
+        Some(usize::from(owner))
     }
 
     /// The member that has the key if the owner cannot: the next one in the row. `None` when there is
@@ -114,29 +129,29 @@ impl Table {
 
     /// Everyone who is in service, each once: owner, replica, and so on as they stand in the row.
     pub fn walk(&self, hash: u64) -> Walk<'_> {
-        let Some((row, place)) = self.home(hash) else {
+        if self.rows.len == 0 {
             return Walk { members: &[], row: &[], next: 0, left: 0 };
-        };
+        }
+        let (row, offset) = self.row_and_offset(hash);
+        let place = self.place(row, offset);
         let start = row * self.rows.len;
         let row = &self.rows.ids[start..start + self.rows.len];
         Walk { members: &self.members, row, next: place - start, left: row.len() }
     }
 
-    /// The row of the key, and where in all rows its segment stands.
     #[inline]
-    fn home(&self, hash: u64) -> Option<(usize, usize)> {
-        if self.rows.len == 0 {
-            return None;
-        }
-        let (chunk, offset) = ((hash >> 32) as u32, hash as u32);
-        let row = self.row(chunk);
-        let place = match &self.cut {
+    fn row_and_offset(&self, hash: u64) -> (usize, u32) {
+        (self.row((hash >> 32) as u32), hash as u32)
+    }
+
+    /// Where in all rows the segment stands that `offset` of the row lies in.
+    #[inline]
+    fn place(&self, row: usize, offset: u32) -> usize {
+        let len = self.rows.len;
+        match &self.cut {
             Some(cut) => cut.place(row, offset),
-            None => {
-                row * self.rows.len + ((u64::from(offset) * self.rows.len as u64) >> 32) as usize
-            }
-        };
-        Some((row, place))
+            None => row * len + ((u64::from(offset) * len as u64) >> 32) as usize,
+        }
     }
 
     /// `chunk` modulo the variants, without a division: Lemire, Kaser and Kurz, "Faster remainder by
@@ -144,7 +159,7 @@ impl Table {
     #[inline]
     pub(super) fn row(&self, chunk: u32) -> usize {
         let fraction = self.inverse.wrapping_mul(u64::from(chunk));
-        ((u128::from(fraction) * u128::from(self.options.rows())) >> 64) as usize
+        ((u128::from(fraction) * u128::from(self.variants)) >> 64) as usize
     }
 }
 

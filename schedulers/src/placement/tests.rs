@@ -253,7 +253,7 @@ fn ten_thousand_servers_fit_and_each_gets_its_part() {
     for key in keys(20) {
         assert_is_plain(&table, &list, faithful(64), key);
     }
-    let cells = 64 * 10_000 * (2 + 4) + 64 * 16_384 * 2;
+    let cells = 64 * 10_000 * (2 + 4) + 64 * 4_096 * 32;
     assert!(table.bytes() < cells + 10_000 * 40, "{}", table.bytes());
 }
 
