@@ -107,7 +107,8 @@ impl Row {
         let is_ours = matches!(scheme, Scheme::Dht | Scheme::StickyDht);
         let case = format!("{}, {nodes} nodes", scheme.name());
         // Slots are dealt out in whole numbers, and that shows: not for mh.
-        if scheme != Scheme::Maglev && !(sigmas.abs() < 4.0) {
+        let is_noise = sigmas.abs() < 4.0;
+        if scheme != Scheme::Maglev && !is_noise {
             missed.push(format!("{case}: deviation within 4 sigma of the noise ({sigmas:.1})"));
         }
         let expected = scheme.expected_moves(nodes).filter(|_| is_ours);
