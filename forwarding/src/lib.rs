@@ -14,6 +14,7 @@ pub mod mss;
 pub mod nat;
 pub mod plain;
 pub mod reset;
+pub mod rouse;
 pub mod tunnel;
 pub mod wire;
 

@@ -12,6 +12,8 @@ pub mod golden;
 pub mod http;
 pub mod kernel_host;
 pub mod lab;
+pub mod logons;
+pub mod nginx;
 pub mod parity;
 pub mod ping;
 pub mod programs;

@@ -9,7 +9,7 @@ use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::interface::{self, InterfaceError};
-use crate::sockopt;
+use crate::{silence, sockopt};
 
 /// Why there is no socket.
 #[derive(Debug, thiserror::Error)]
@@ -127,19 +127,7 @@ fn filter(fd: BorrowedFd<'_>, kind: u8) -> io::Result<()> {
         step(RETURN, u32::MAX, 0, 0),
         step(RETURN, 0, 0, 0),
     ];
-    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-    let length = size_of::<libc::sock_fprog>() as libc::socklen_t;
-    // SAFETY: the program is alive during the call, and the kernel only reads it.
-    let answer = unsafe {
-        libc::setsockopt(
-            fd.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_ATTACH_FILTER,
-            (&raw const program).cast(),
-            length,
-        )
-    };
-    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    silence::attach(fd, &mut program)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 pub mod bpf;
 mod capture;
 mod checksum;
+pub mod cooked;
 mod counting;
 pub mod ethernet;
 pub mod ethtool;
@@ -24,6 +25,7 @@ mod port;
 mod prefetch;
 pub mod raw;
 mod segment;
+pub mod silence;
 mod sockopt;
 mod trace;
 pub mod tun;

@@ -1,18 +1,18 @@
-//! The command line, and what it does.
+//! The command line.
 
 use std::io::IsTerminal;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use ipnet::IpNet;
-use tokio::signal::unix::{SignalKind, signal};
 
-use crate::decapsulation::Policy;
-use crate::device::{self, Device};
-use crate::host::Preparation;
+use crate::control::{self, NotRunning, Request};
+use crate::daemon::{self, Options};
+use crate::kernel_tunnel::By;
 use crate::kind::Kind;
-use crate::tunnel::Tunnel;
+use crate::settings::CONTROL;
 
 /// Makes this machine a real server of a Switchyard (or IPVS) director.
 #[derive(Debug, Parser)]
@@ -20,10 +20,13 @@ use crate::tunnel::Tunnel;
     name = "realserver-agent",
     version,
     about,
-    after_help = "Which forwarding method needs what on a real server:\n  \
-        nat      nothing of this: the director is the default route\n  \
+    after_help = "Start with the director's own file, the same on every machine:\n  \
+        realserver-agent run --config /etc/switchyard/switchyard.toml\n\n\
+        Without a file, by forwarding method:\n  \
+        nat      run --config only: there is nothing to prepare, but load and state to tell\n  \
         direct   run --vip ADDRESS ...\n  \
-        tunnel   run --vip ADDRESS ... --tunnel ipip | gue[:PORT] | gre"
+        tunnel   run --vip ADDRESS ... --tunnel ipip | gue[:PORT] | gre\n\n\
+        Exit codes: 0 done, 1 cannot, 2 no agent is running, 64 the command line is wrong"
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -31,26 +34,40 @@ pub struct Cli {
 }
 
 const ABOUT_RUN: &str = "\
-Take part in direct routing or tunnelling until SIGTERM or Ctrl-C, then undo everything.
+Take part until SIGTERM or Ctrl-C, then undo everything.
+
+With --config the director's file tells what this host is there for: it looks for its own addresses \
+among the servers of all services, has their VIPs and unpacks their tunnels. The table [agent] of the \
+file says the rest: who may ask and with which key, what the load is made of, which local checks \
+decide the state. SIGHUP reads the file again; a file that is wrong changes nothing.
 
 The VIPs are put on lo, and the machine keeps quiet about them, for only the director may answer \
 ARP for a VIP: net.ipv4.conf.all.arp_ignore=1 and arp_announce=2. Services must listen on the VIP \
 or on all addresses. Answers go straight to the clients, so this machine needs a route to them \
 that does not lead through the director.
 
-With --tunnel the director's packets are unpacked here, whichever IP is inside and outside \
-(4in4, 6in4, 4in6, 6in6), and given to the kernel through a TUN device. The type is the one that \
-the director has for this server: ipip is IP in IP (protocols 4 and 41), gue is generic UDP \
-encapsulation on a port of your choice with any of its checksum variants (nocsum, csum, remcsum), \
-gre is generic routing encapsulation (protocol 47) with or without checksum; give --tunnel several \
-times to take several. A packet filter on this machine must let them in. The reverse path filter is \
-switched off (net.ipv4.conf.all.rp_filter=0), for clients' packets come out of a device that does \
-not lead to the clients. Packets for other addresses than the VIPs are dropped and counted.
+With a tunnel the director's packets are unpacked here, whichever IP is inside and outside \
+(4in4, 6in4, 4in6, 6in6), and given to the kernel. The type is the one that the director has for \
+this server: ipip is IP in IP (protocols 4 and 41), gue is generic UDP encapsulation on a port of \
+your choice with any of its checksum variants (nocsum, csum, remcsum), gre is generic routing \
+encapsulation (protocol 47) with or without checksum; give --tunnel several times to take several. \
+A packet filter on this machine must let them in. The reverse path filter is switched off \
+(net.ipv4.conf.all.rp_filter=0), for clients' packets come out of a device that does not lead to the \
+clients. Packets for other addresses than the VIPs are dropped and counted.
 
-What this command found in place (an address, a setting) it leaves in place.";
+Probes are answered on port 6086, UDP and TCP: state, load, connections. On the same TCP port a \
+balancer that waits in silence gets HAProxy's agent-check line (agent-check agent-port 6086).
+
+What is changed is kept so: whoever takes a VIP away or sets a setting back finds it as it was two \
+seconds later. What was found in place (an address, a setting) is left in place, also at the end.
+
+With a file, SIGTERM drains first: the director is told, and connections have 30 seconds to end \
+(drain_deadline, --drain-deadline); a second signal ends it at once.";
 
 const EXAMPLES: &str = "\
 Examples:
+  realserver-agent run --config /etc/switchyard/switchyard.toml
+      whatever the file says of this host
   realserver-agent run --vip 192.0.2.10 --vip 2001:db8:1::10
       a server for direct routing
   realserver-agent run --vip 192.0.2.10 --tunnel ipip --from 10.77.0.1/32
@@ -62,34 +79,141 @@ RUST_LOG=realserver_agent=debug shows more.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Take part: have the VIPs, unpack the tunnel, until SIGTERM or Ctrl-C
+    /// Take part: have the VIPs, unpack the tunnel, answer probes, until SIGTERM or Ctrl-C
     #[command(long_about = ABOUT_RUN, after_long_help = EXAMPLES)]
     Run(Run),
+    /// Tell the directors to send nothing new here; the connections that there are may end
+    Drain(Socket),
+    /// Take new connections again
+    Undrain(Socket),
+    /// Show what the agent has prepared, what it says of this host, and who asks
+    Status {
+        /// As JSON, for programs
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        socket: Socket,
+    },
+}
+
+/// Which agent is meant.
+#[derive(Debug, Args)]
+struct Socket {
+    /// The control socket of the agent
+    #[arg(long, value_name = "PATH", default_value = CONTROL)]
+    control: PathBuf,
 }
 
 /// The options of `run`.
 #[derive(Debug, Args)]
-pub struct Run {
-    /// A virtual address to serve; may be given several times
-    #[arg(long, required = true, value_name = "ADDRESS")]
+struct Run {
+    /// The configuration file: the director's
+    #[arg(long, short, value_name = "FILE", required_unless_present = "vip")]
+    config: Option<PathBuf>,
+    /// A virtual address to serve, in addition to the file's; may be given several times
+    #[arg(long, value_name = "ADDRESS")]
     vip: Vec<IpAddr>,
-    /// Unpack what the director tunnels to us: ipip, gue, gue:PORT (6080 if not said) or gre; may be
-    /// given several times
+    /// Unpack what the director tunnels to us: ipip, gue, gue:PORT (6080 if not said) or gre, in
+    /// addition to the file's; may be given several times
     #[arg(long, value_name = "TYPE")]
     tunnel: Vec<Kind>,
-    /// Unpack only what comes from this network; may be given several times [default: anybody]
-    #[arg(long, value_name = "NETWORK", requires = "tunnel")]
+    /// Answer, and unpack what comes from, directors in this network only; may be given several
+    /// times [default: anybody]
+    #[arg(long, value_name = "NETWORK")]
     from: Vec<IpNet>,
-    /// The name of the TUN device
-    #[arg(long, value_name = "NAME", default_value = "switchyard0", requires = "tunnel")]
+    /// The name of the TUN device that unpacked packets come out of
+    #[arg(long, value_name = "NAME", default_value = "switchyard0")]
     device: String,
+    /// Who unpacks: the kernel's own devices (ipip, sit, ip6tnl, gre), the agent, or the kernel
+    /// where it can
+    #[arg(long, value_name = "WHO", default_value = "auto")]
+    tunnel_by: By,
+    /// Answer probes here instead of where the file says; may be given several times
+    /// [default: 0.0.0.0:6086 and [::]:6086]
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "no_answer")]
+    listen: Vec<SocketAddr>,
+    /// Answer no probes
+    #[arg(long)]
+    no_answer: bool,
+    /// How long SIGTERM waits for connections to end [default: the file's, or 30; without a file 0]
+    #[arg(long, value_name = "SECONDS")]
+    drain_deadline: Option<u64>,
+    /// The control socket [default: the file's, or /run/realserver-agent/control.sock]
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+    /// The boot nonce, for tests
+    #[arg(long, hide = true)]
+    boot_nonce: Option<u64>,
 }
 
-/// Does what the command line says, on a runtime of its own, and returns when it is told to stop.
+impl From<Run> for Options {
+    fn from(run: Run) -> Options {
+        let Run {
+            config,
+            vip,
+            tunnel,
+            from,
+            device,
+            tunnel_by,
+            listen,
+            no_answer,
+            drain_deadline,
+            control,
+            boot_nonce,
+        } = run;
+        Options {
+            config,
+            vip,
+            tunnel,
+            from,
+            device,
+            tunnel_by,
+            listen,
+            no_answer,
+            drain_deadline,
+            control,
+            boot_nonce,
+        }
+    }
+}
+
+/// The exit code for an error: 2 when no agent is running, else 1.
+pub fn exit_code(error: &anyhow::Error) -> u8 {
+    if error.is::<NotRunning>() { 2 } else { 1 }
+}
+
+/// The exit code when the command line is wrong.
+pub const USAGE: u8 = 64;
+
+/// Does what the command line says; `run` on a runtime of its own, until it is told to stop.
 ///
 /// # Errors
-/// When the host cannot be prepared or the tunnel breaks; everything has been undone by then.
+/// When it cannot: for `run` everything has been undone by then.
 pub fn execute(cli: Cli) -> Result<()> {
+    match cli.command {
+        Command::Run(options) => run(options.into()),
+        Command::Drain(socket) => tell(socket, Request::Drain),
+        Command::Undrain(socket) => tell(socket, Request::Undrain),
+        Command::Status { json, socket } => {
+            let reply = control::ask(&socket.control, Request::Status)?;
+            let status = reply.status.context("the agent tells no status")?;
+            match json {
+                true => println!("{}", serde_json::to_string(&status)?),
+                false => print!("{status}"),
+            }
+            Ok(())
+        }
+    }
+}
+
+fn tell(socket: Socket, request: Request) -> Result<()> {
+    let reply = control::ask(&socket.control, request)?;
+    let because = if reply.reason.is_empty() { "" } else { ": " };
+    println!("{}{because}{}", reply.state, reply.reason);
+    Ok(())
+}
+
+fn run(options: Options) -> Result<()> {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
     // Fails when the program that we are part of has set up its own log: then that one is used.
@@ -98,59 +222,9 @@ pub fn execute(cli: Cli) -> Result<()> {
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .try_init();
-    let Command::Run(options) = cli.command;
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("start the runtime")?
-        .block_on(run(options))
-}
-
-async fn run(options: Run) -> Result<()> {
-    // Before anything is changed: a signal from now on finds somebody who undoes it. While the
-    // host is being prepared it has to wait, so that no change is half made.
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut preparation = Preparation::new()?;
-    let result = match prepare(&mut preparation, &options).await {
-        Ok(tunnel) => tokio::select! {
-            result = serve(tunnel.as_ref()) => result,
-            _ = interrupt.recv() => Ok(()),
-            _ = terminate.recv() => Ok(()),
-        },
-        Err(error) => Err(error),
-    };
-    tracing::info!("stopping: everything is put back as it was");
-    preparation.undo().await;
-    result
-}
-
-/// Makes the host a real server; the tunnel, when there is one, is open then.
-async fn prepare(preparation: &mut Preparation, options: &Run) -> Result<Option<(Tunnel, Device)>> {
-    preparation.add_vips(&options.vip).await?;
-    let vips = &options.vip;
-    if options.tunnel.is_empty() {
-        tracing::info!(?vips, "ready: the VIPs are on lo");
-        return Ok(None);
-    }
-    let device = device::open(&options.device)?;
-    preparation.open_device(&options.device).await?;
-    let policy = Policy { vips: vips.clone(), from: options.from.clone() };
-    let tunnel = Tunnel::open(&options.tunnel, policy)?;
-    let kinds: Vec<_> = options.tunnel.iter().map(Kind::to_string).collect();
-    tracing::info!(
-        ?vips,
-        device = options.device,
-        "ready: the VIPs are on lo, unpacked is {}",
-        kinds.join(", ")
-    );
-    Ok(Some((tunnel, device)))
-}
-
-/// Unpacks for ever; without a tunnel there is nothing to do but to be there.
-async fn serve(tunnel: Option<&(Tunnel, Device)>) -> Result<()> {
-    match tunnel {
-        Some((tunnel, device)) => tunnel.run(device).await,
-        None => std::future::pending().await,
-    }
+        .block_on(daemon::run(options))
 }

@@ -50,11 +50,18 @@ pub(crate) async fn find(netlink: &Handle, lo: u32) -> Result<Vec<Leftover>> {
     Ok(messages.iter().filter_map(read).collect())
 }
 
+/// The address that a message is about.
+pub(crate) fn address(message: &AddressMessage) -> Option<IpAddr> {
+    message.attributes.iter().find_map(|attribute| match attribute {
+        AddressAttribute::Address(address) => Some(*address),
+        _ => None,
+    })
+}
+
 fn read(message: &AddressMessage) -> Option<Leftover> {
-    let (mut vip, mut before, mut marked) = (None, None, false);
+    let (mut before, mut marked) = (None, false);
     for attribute in &message.attributes {
         match attribute {
-            AddressAttribute::Address(address) => vip = Some(*address),
             AddressAttribute::Label(label) => {
                 let values = label.strip_prefix(LABEL);
                 before = values.map(|values| values.split('-').map(str::to_owned).collect());
@@ -63,7 +70,7 @@ fn read(message: &AddressMessage) -> Option<Leftover> {
             _ => {}
         }
     }
-    vip.filter(|_| marked).map(|vip| Leftover { vip, before })
+    address(message).filter(|_| marked).map(|vip| Leftover { vip, before })
 }
 
 #[cfg(test)]

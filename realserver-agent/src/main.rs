@@ -2,8 +2,25 @@
 
 #![forbid(unsafe_code)]
 
-use clap::Parser;
+use std::process::ExitCode;
 
-fn main() -> anyhow::Result<()> {
-    realserver_agent::cli::execute(realserver_agent::cli::Cli::parse())
+use clap::Parser;
+use realserver_agent::cli::{Cli, USAGE, execute, exit_code};
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // Help and version are told this way, too.
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
+        }
+    };
+    match execute(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("Error: {error:#}");
+            ExitCode::from(exit_code(&error))
+        }
+    }
 }

@@ -36,7 +36,8 @@ pub const VERSION: u8 = 1;
 /// The most load that there is.
 pub const FULL: u16 = 10_000;
 
-const MAGIC: [u8; 4] = *b"SYRA";
+/// What every message begins with.
+pub const MAGIC: [u8; 4] = *b"SYRA";
 const SIGNED: u16 = 1;
 const LOAD_KNOWN: u16 = 2;
 /// Bytes that the tag is made of; it follows them.

@@ -6,8 +6,9 @@
 //! Start at [`Scheduler`], the contract, and [`REGISTRY`], all who keep it. Each scheduler is one file
 //! in `registry/`; what several of them share is in `weight` (loads as fractions of weight),
 //! `address` (hashing of addresses), `slots` (hash tables), `locality` and `replicas` (memory of
-//! destinations) and `remembered` (a server from one call to the next). [`placement`] is the table of
-//! dht, for whoever wants to know where a key belongs.
+//! destinations) and `remembered` (a server from one call to the next). `lightest` is the choice of
+//! the least loaded, plain (`least`) or with a load bias (`bias`, `biased`), over lists of any length
+//! (`watched`, `board`). [`placement`] is the table of dht, for whoever wants to know where a key belongs.
 //!
 //! To add a scheduler: write one file in `registry/` with a type that implements [`Scheduler`] and a
 //! `pub(crate) const ENTRY: Entry`, and add its name to the one list in `registry.rs`.
@@ -16,8 +17,10 @@
 
 mod address;
 mod bias;
+mod biased;
 mod board;
 mod least;
+mod lightest;
 mod locality;
 pub mod placement;
 mod preparation;
@@ -95,7 +98,8 @@ pub struct Options {
     pub seed: u64,
     /// How much a connection in progress counts; for lc, wlc, sed, nq, lblc, lblcr and load.
     pub bias: Bias,
-    /// For how long a new connection is in progress; zero: as long as it is not established.
+    /// For how long a new connection is in progress; zero: as long as it is not established. Goes on in
+    /// sixteenths, each a millisecond at least, while choices are made.
     pub bias_window: Duration,
     /// What sh, mh, dh and dht go by.
     pub key: HashBy,
@@ -137,6 +141,12 @@ pub enum Change {
     },
     /// Weight or thresholds of the server at `index` have been set anew.
     Edited {
+        /// Its index in the list.
+        index: usize,
+    },
+    /// The server at `index` is the same one, of the same id, and its counts have begun anew: another
+    /// [`Server`] stands for it.
+    Replaced {
         /// Its index in the list.
         index: usize,
     },

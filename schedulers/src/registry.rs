@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! schedulers! {
-//!     rr, wrr, swrr, lc, wlc, sed, nq, fo, ovf, twos, dh, sh, mh, dht, lblc, lblcr,
+//!     rr, wrr, swrr, lc, wlc, sed, nq, fo, ovf, twos, dh, sh, mh, dht, lblc, lblcr, load,
 //!     NAME,
 //! }
 //! ```
@@ -56,6 +56,7 @@ schedulers! {
     dht,
     lblc,
     lblcr,
+    load,
 }
 
 /// The most servers that the scheduler called `name` can hold; `None` = any number. Those of dht are

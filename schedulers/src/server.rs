@@ -1,14 +1,20 @@
-//! A real server as schedulers see it: weight, thresholds and how many connections it carries.
+//! A real server as schedulers see it: weight, thresholds, how many connections it carries, and how
+//! many of those are still in progress (`progress`).
 //!
 //! Knows the rule of the overload flag, and whom to tell of a change. Must not know services, lists
 //! or other servers.
 
+mod progress;
+
 use crate::board::Board;
 use arc_swap::ArcSwapOption;
+use progress::Progress;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
+
+pub(crate) use progress::BUCKETS;
 
 /// The slot of a server that nobody watches.
 const UNWATCHED: u32 = u32::MAX;
@@ -52,6 +58,7 @@ pub struct Server {
     /// is never seen half changed.
     connections: AtomicU64,
     overloaded: AtomicBool,
+    progress: Progress,
     /// Its bit on `board`, or [`UNWATCHED`].
     slot: AtomicU32,
     /// Where changes are noted for a scheduler that does not want to look at every server each time.
@@ -70,6 +77,7 @@ impl Server {
             thresholds: AtomicU64::new(0),
             connections: AtomicU64::new(0),
             overloaded: AtomicBool::new(false),
+            progress: Progress::new(),
             slot: AtomicU32::new(UNWATCHED),
             board: ArcSwapOption::empty(),
         }
@@ -176,12 +184,16 @@ impl Server {
     /// A connection has been bound to this server; it starts as inactive, as in the kernel.
     pub fn connection_opened(&self) {
         self.count(|active, inactive| (active, inactive.saturating_add(1)));
+        self.progress.open();
         self.review_overload();
         self.note_change();
     }
 
     /// A connection has changed between active and inactive.
     pub fn connection_moved(&self, to_active: bool) {
+        if to_active {
+            self.progress.activate();
+        }
         self.count(|active, inactive| {
             if to_active {
                 (active.saturating_add(1), inactive.saturating_sub(1))

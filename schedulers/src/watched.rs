@@ -15,27 +15,54 @@ use std::sync::Arc;
 /// Up to so many servers are better walked.
 pub(crate) const FEW: usize = 16;
 
+/// What a server comes to. A plain function is one, and so is a measure that changes in time.
+pub(crate) trait Measures<T>: Copy {
+    /// What this server comes to.
+    fn measure(&self, server: &Server) -> T;
+}
+
+impl<T> Measures<T> for fn(&Server) -> T {
+    fn measure(&self, server: &Server) -> T {
+        self(server)
+    }
+}
+
 /// What is looked for.
 #[derive(Clone, Copy)]
-pub(crate) struct Rule<T> {
+pub(crate) struct Rule<T, M = fn(&Server) -> T> {
     /// What nobody comes to: joined with it, every value stays as it is.
     pub(crate) nobody: T,
     /// What a server comes to.
-    pub(crate) measure: fn(&Server) -> T,
+    pub(crate) measure: M,
     /// What an older and a newer part of the list come to together.
     pub(crate) join: fn(T, T) -> T,
 }
 
 /// See the module.
-pub(crate) struct Watched<T> {
-    rule: Rule<T>,
-    tree: Option<Tree<T>>,
+pub(crate) struct Watched<T, M = fn(&Server) -> T> {
+    rule: Rule<T, M>,
+    tree: Option<Tree<T, M>>,
 }
 
-impl<T: Copy + PartialEq> Watched<T> {
+impl<T: Copy + PartialEq, M: Measures<T>> Watched<T, M> {
     /// Nobody yet.
-    pub(crate) fn by(rule: Rule<T>) -> Watched<T> {
+    pub(crate) fn by(rule: Rule<T, M>) -> Watched<T, M> {
         Watched { rule, tree: None }
+    }
+
+    /// The rule that holds.
+    pub(crate) fn rule(&self) -> &Rule<T, M> {
+        &self.rule
+    }
+
+    /// Measures all of the list anew, from now on by `measure`.
+    pub(crate) fn measure_by(&mut self, measure: M, servers: &[Arc<Server>]) {
+        self.rule.measure = measure;
+        let Some(tree) = self.tree.as_mut() else { return };
+        tree.rule.measure = measure;
+        if tree.len == servers.len() {
+            tree.measure_all(servers);
+        }
     }
 
     /// Follows a change of the list; `servers` is the list after it.
@@ -65,7 +92,7 @@ impl<T: Copy + PartialEq> Watched<T> {
     }
 
     /// The tree of the list as it is now; `None` when the list is better walked.
-    pub(crate) fn review(&mut self, servers: &[Arc<Server>]) -> Option<&Tree<T>> {
+    pub(crate) fn review(&mut self, servers: &[Arc<Server>]) -> Option<&Tree<T, M>> {
         let tree = self.tree.as_mut().filter(|tree| tree.len == servers.len())?;
         tree.review(servers);
         Some(tree)
@@ -79,8 +106,8 @@ impl<T: Copy + PartialEq> Watched<T> {
 
 /// Values of the list and of its parts. Places are counted from the *tail* of the list: a new server
 /// comes in at the head, and so takes the next place while all others keep theirs.
-pub(crate) struct Tree<T> {
-    rule: Rule<T>,
+pub(crate) struct Tree<T, M = fn(&Server) -> T> {
+    rule: Rule<T, M>,
     /// Servers; their places are 0..len.
     len: usize,
     /// The whole list is part 1, part n consists of parts 2n (older) and 2n + 1 (newer), and the
@@ -90,7 +117,7 @@ pub(crate) struct Tree<T> {
     board: Arc<Board>,
 }
 
-impl<T: Copy + PartialEq> Tree<T> {
+impl<T: Copy + PartialEq, M: Measures<T>> Tree<T, M> {
     /// What the whole list comes to.
     pub(crate) fn all(&self) -> T {
         self.parts[1]
@@ -108,7 +135,7 @@ impl<T: Copy + PartialEq> Tree<T> {
     }
 
     /// An empty tree with room for `servers`.
-    fn of(servers: usize, rule: Rule<T>) -> Tree<T> {
+    fn of(servers: usize, rule: Rule<T, M>) -> Tree<T, M> {
         let capacity = servers.next_power_of_two();
         let parts = vec![rule.nobody; 2 * capacity].into();
         Tree { rule, len: 0, parts, board: Arc::new(Board::new(capacity)) }
@@ -129,7 +156,17 @@ impl<T: Copy + PartialEq> Tree<T> {
         self.len = servers.len();
         for (place, server) in servers.iter().rev().enumerate() {
             server.watch(&self.board, place as u32);
-            self.parts[capacity + place] = (self.rule.measure)(server);
+        }
+        self.measure_all(servers);
+    }
+
+    /// Measures all servers, which are watched already.
+    fn measure_all(&mut self, servers: &[Arc<Server>]) {
+        // Looked at after this, they are not due for what has happened before.
+        self.board.take(|_| ());
+        let capacity = self.capacity();
+        for (place, server) in servers.iter().rev().enumerate() {
+            self.parts[capacity + place] = self.rule.measure.measure(server);
         }
         self.join_all();
     }
@@ -138,7 +175,7 @@ impl<T: Copy + PartialEq> Tree<T> {
     fn push(&mut self, server: &Server) {
         server.watch(&self.board, self.len as u32);
         self.len += 1;
-        self.set(self.len - 1, (self.rule.measure)(server));
+        self.set(self.len - 1, self.rule.measure.measure(server));
     }
 
     /// Lets the server at the head go. It may go on marking the place: that costs the next one
@@ -157,7 +194,7 @@ impl<T: Copy + PartialEq> Tree<T> {
         board.take(|place| {
             let server = self.len.checked_sub(place + 1).and_then(|index| servers.get(index));
             let Some(server) = server else { return };
-            let value = (self.rule.measure)(server);
+            let value = self.rule.measure.measure(server);
             changed += 1;
             if changed <= few {
                 self.set(place, value);

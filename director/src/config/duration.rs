@@ -23,6 +23,14 @@ pub(super) fn parse(text: &str) -> Option<Duration> {
     number.checked_mul(unit).map(Duration::from_millis)
 }
 
+/// Writes a time in the largest unit that needs no fraction, milliseconds at least.
+pub(super) fn show_fine(time: Duration) -> String {
+    match u32::try_from(time.as_secs()) {
+        Ok(seconds) if time.subsec_millis() == 0 => show(seconds),
+        _ => format!("{}ms", time.as_millis()),
+    }
+}
+
 /// Writes whole seconds in the largest unit that needs no fraction.
 pub(super) fn show(seconds: u32) -> String {
     let milliseconds = u64::from(seconds) * 1_000;
@@ -36,7 +44,7 @@ pub(super) fn show(seconds: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{parse, show};
+    use super::{parse, show, show_fine};
     use std::time::Duration;
 
     #[test]
@@ -63,6 +71,10 @@ mod tests {
     #[test]
     fn a_time_is_shown_in_the_unit_a_person_would_use() {
         assert_eq!(show(0), "0s");
+        assert_eq!(
+            [250, 1500, 2000, 120_000].map(Duration::from_millis).map(show_fine),
+            ["250ms", "1500ms", "2s", "2m"]
+        );
         assert_eq!(show(90), "90s");
         assert_eq!(show(900), "15m");
         assert_eq!(show(7200), "2h");

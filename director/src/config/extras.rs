@@ -1,9 +1,15 @@
-//! The keys of `[[service]]` that go beyond the kernel's IPVS. What a file does not name is off.
+//! The keys of `[[service]]` that go beyond the kernel's IPVS. What a file does not name is off, but
+//! for `bias`.
+
+use std::time::Duration;
 
 use super::fields::{Field, Fields};
 use super::problem::Report;
 use super::settings::{LONGEST_TIMEOUT, TIMEOUTS};
-use crate::control::api::{Extras, GoneServer, MssClamp, NoDestination, OwnTimeouts, Protocol};
+use super::spelling::list;
+use crate::control::api::{
+    Bias, BiasWindow, Extras, GoneServer, MssClamp, NoDestination, OwnTimeouts, Protocol, Teardown,
+};
 
 const GONE_SERVER: &[(&str, GoneServer)] =
     &[("drop", GoneServer::Drop), ("rst", GoneServer::Rst), ("reschedule", GoneServer::Reschedule)];
@@ -11,10 +17,20 @@ const GONE_SERVER: &[(&str, GoneServer)] =
 const NO_DESTINATION: &[(&str, NoDestination)] =
     &[("icmp", NoDestination::Icmp), ("rst", NoDestination::Rst)];
 
-/// Reads them for a service of `protocol`, when that is known.
+const TEARDOWN: &[(&str, Teardown)] =
+    &[("lazy", Teardown::Lazy), ("eager", Teardown::Eager), ("none", Teardown::None)];
+
+/// Schedulers that count connections, so that those in progress can count for more.
+const BIASED: &[&str] = &["lc", "wlc", "sed", "nq", "lblc", "lblcr", "load"];
+
+/// The bias of a service of the file that says nothing (`nlb.md` section 4: the table's default).
+const DEFAULT_BIAS: Bias = Bias::Ilb(2);
+
+/// Reads them for a service of `protocol`, when that is known, and with `scheduler`.
 pub(super) fn read(
     fields: &Fields<'_>,
     protocol: Option<Protocol>,
+    scheduler: &str,
     report: &mut Report<'_>,
 ) -> Extras {
     let gone_server = fields.get("gone_server").and_then(|field| field.word(GONE_SERVER, report));
@@ -24,8 +40,50 @@ pub(super) fn read(
         no_destination: no_destination(fields, protocol, report).unwrap_or_default(),
         leave_quiesced: leave_quiesced(fields, report).unwrap_or_default(),
         mss_clamp: mss_clamp(fields, protocol, report).unwrap_or_default(),
-        ..Extras::default()
+        bias: bias(fields, scheduler, report),
+        bias_window: bias_window(fields, scheduler, report).unwrap_or_default(),
+        teardown: fields
+            .get("teardown")
+            .and_then(|field| field.word(TEARDOWN, report))
+            .unwrap_or_default(),
     }
+}
+
+/// `bias = "ilb:2"`.
+fn bias(fields: &Fields<'_>, scheduler: &str, report: &mut Report<'_>) -> Bias {
+    let is_biased = BIASED.contains(&scheduler);
+    let default = if is_biased { DEFAULT_BIAS } else { Bias::None };
+    let Some(field) = fields.get("bias") else { return default };
+    let Some(text) = field.text(Bias::GRAMMAR, report) else { return default };
+    let Ok(bias) = text.parse::<Bias>() else {
+        field.wrong(format!("{text:?} is not a bias"), format!("write {}", Bias::GRAMMAR), report);
+        return default;
+    };
+    if bias != Bias::None && !is_biased {
+        counts_nothing(&field, scheduler, report);
+    }
+    bias
+}
+
+fn bias_window(
+    fields: &Fields<'_>,
+    scheduler: &str,
+    report: &mut Report<'_>,
+) -> Option<BiasWindow> {
+    let field = fields.get("bias_window")?;
+    let window = field.time(Duration::from_millis(100)..=Duration::from_secs(60), report)?;
+    if !BIASED.contains(&scheduler) {
+        counts_nothing(&field, scheduler, report);
+    }
+    u32::try_from(window.as_millis()).ok().map(BiasWindow)
+}
+
+fn counts_nothing(field: &Field<'_>, scheduler: &str, report: &mut Report<'_>) {
+    field.wrong(
+        format!("scheduler {scheduler} does not go by how loaded servers are"),
+        format!("remove it, or set scheduler to one of {}", list(BIASED)),
+        report,
+    );
 }
 
 /// Notes that a key is for services of another protocol, if it is.

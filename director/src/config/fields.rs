@@ -124,6 +124,16 @@ impl<'a> Field<'a> {
         self.value.get_ref().is_bool()
     }
 
+    /// Whether the value says that something is not wanted.
+    pub(super) fn is_false(&self) -> bool {
+        self.value.get_ref().as_bool() == Some(false)
+    }
+
+    /// Whether the value is an array, for keys that take one thing or several.
+    pub(super) fn is_array(&self) -> bool {
+        self.value.get_ref().is_array()
+    }
+
     /// The value of `key`, when this is a table and has it. Says nothing of the table's other keys:
     /// that is for who reads it as a [`table`](Field::table).
     pub(super) fn key(&self, key: &str) -> Option<Field<'a>> {
@@ -303,5 +313,17 @@ impl<'a> Field<'a> {
                 None
             }
         }
+    }
+}
+
+/// Replaces `value` by that of `key`, if it is there and right.
+pub(super) fn set<'a, T>(
+    value: &mut T,
+    table: &Fields<'a>,
+    key: &str,
+    read: impl FnOnce(Field<'a>) -> Option<T>,
+) {
+    if let Some(new) = table.get(key).and_then(read) {
+        *value = new;
     }
 }

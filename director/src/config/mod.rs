@@ -12,9 +12,11 @@ mod address;
 mod duration;
 mod extras;
 mod fields;
+mod health;
 mod kernel_settings;
 mod mark;
 pub mod nlb;
+mod percent;
 mod problem;
 mod scheduling;
 mod server;
@@ -33,6 +35,7 @@ use crate::dispatch::ftp::Ports;
 use crate::dispatch::settings::Setting;
 use crate::fwmark::Rule;
 use crate::health::plan::ServiceHealth;
+pub use health::HealthSettings;
 pub use problem::{ConfigError, Problem};
 pub use scheduling::KERNEL_SCHEDULERS;
 
@@ -122,6 +125,8 @@ pub struct Config {
     pub max_connections: usize,
     /// `[[mark]]`
     pub marks: Vec<Rule>,
+    /// `[health]`
+    pub health: HealthSettings,
     /// `[nlb]`, and what follows for this mode from the services.
     pub nlb: nlb::Nlb,
     /// `[[service]]`
@@ -181,7 +186,8 @@ fn parse_with(text: &str, name: &str, schedulers: &[&str]) -> Result<Config, Con
     let settings = settings::read(&root, &mut report);
     let marks = mark::read_all(&root, &mut report);
     let mode = settings.as_ref().map_or(Mode::Dispatcher, |settings| settings.mode);
-    let services = service::read_all(&root, mode, schedulers, &mut report);
+    let agent = health::agent_of_servers(&root, text, &mut report);
+    let services = service::read_all(&root, mode, schedulers, &agent, &mut report);
     let nlb = nlb::read(&root, mode, &services, &mut report);
     match settings {
         Some(settings) if report.is_clean() => Ok(Config { marks, nlb, services, ..settings }),

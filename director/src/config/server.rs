@@ -1,4 +1,4 @@
-//! `[[service.server]]`.
+//! `[[service.server]]`, and the fallback server.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -13,6 +13,9 @@ use crate::control::api::{Forwarding, ServerSpec, ServiceKey, Tunnel, TunnelChec
 pub(super) const KEYS: &[&str] =
     &["address", "weight", "forwarding", "tunnel", "upper_threshold", "lower_threshold"];
 
+/// Keys of `fallback`.
+pub(super) const FALLBACK: &[&str] = &["address", "forwarding", "tunnel"];
+
 /// Keys of `tunnel`.
 pub(super) const TUNNEL: &[&str] = &["type", "port", "checksum"];
 
@@ -25,19 +28,42 @@ const CHECKSUMS: &[(&str, TunnelChecksum)] = &[
     ("remcsum", TunnelChecksum::Remcsum),
 ];
 
-/// All servers of a service in the order of the file. `key` is `None` when the service's own name
-/// is wrong: then what depends on it is not checked.
-pub(super) fn read_all(
+/// What servers have that name no forwarding method.
+#[derive(Clone, Copy)]
+pub(super) struct DefaultMethod {
+    method: Option<Forwarding>,
+    /// Whether the service names one, be it right or wrong.
+    is_named: bool,
+}
+
+/// Reads `forwarding` of a service.
+pub(super) fn default_method(
     service: &Fields<'_>,
     mode: Mode,
+    report: &mut Report<'_>,
+) -> DefaultMethod {
+    match service.get("forwarding") {
+        Some(field) => DefaultMethod { method: field.word(METHODS, report), is_named: true },
+        // There nobody forwards; to say how is only of use if the mode shall change some day.
+        None if mode == Mode::Nlb => {
+            DefaultMethod { method: Some(Forwarding::Direct), is_named: true }
+        }
+        None => DefaultMethod { method: None, is_named: false },
+    }
+}
+
+/// Below this weight a share of it is too coarse to be of use.
+const ROOM: i32 = 10;
+
+/// All servers of a service in the order of the file. `key` is `None` when the service's own name
+/// is wrong: then what depends on it is not checked. `has_feedback`: their weights follow their load.
+pub(super) fn read_all(
+    service: &Fields<'_>,
+    default: DefaultMethod,
     key: Option<ServiceKey>,
+    has_feedback: bool,
     report: &mut Report<'_>,
 ) -> Vec<ServerSpec> {
-    let default = match service.get("forwarding") {
-        Some(field) => field.word(METHODS, report),
-        // There nobody forwards; to say how is only of use if the mode shall change some day.
-        None => (mode == Mode::Nlb).then_some(Forwarding::Direct),
-    };
     let Some(field) = service.get("server") else {
         return Vec::new();
     };
@@ -48,10 +74,17 @@ pub(super) fn read_all(
         let Some(fields) = item.table(KEYS, example, report) else {
             continue;
         };
-        let service_has_method = mode == Mode::Nlb || service.get("forwarding").is_some();
-        let Some(server) = read(&fields, key, default, service_has_method, report) else {
+        let Some(server) = read(&fields, key, default, report) else {
             continue;
         };
+        if has_feedback && (1..ROOM).contains(&server.weight) {
+            let field = fields.get("weight").or_else(|| fields.get("address"));
+            field.as_ref().unwrap_or(&item).wrong(
+                format!("a weight of {} leaves feedback no room", server.weight),
+                "feedback needs room: give weights of 10 or more, e.g. ten times as much",
+                report,
+            );
+        }
         if let Some(field) = fields.get("address") {
             let line = report.line(field.offset());
             if let Some(first) = lines.insert(server.address, line) {
@@ -71,20 +104,10 @@ pub(super) fn read_all(
 fn read(
     fields: &Fields<'_>,
     key: Option<ServiceKey>,
-    default: Option<Forwarding>,
-    service_has_method: bool,
+    default: DefaultMethod,
     report: &mut Report<'_>,
 ) -> Option<ServerSpec> {
-    let forwarding = match fields.get("forwarding") {
-        Some(field) => field.word(METHODS, report),
-        None => {
-            if !service_has_method {
-                let remedy = "add forwarding = \"nat\", \"tunnel\" or \"direct\" to the server, or to its service for all its servers";
-                fields.missing("forwarding", remedy, report);
-            }
-            default
-        }
-    };
+    let forwarding = method(fields, default, report);
     let weight = number(fields, "weight", 1, "; 0 means quiesced", report);
     let upper = number(fields, "upper_threshold", 0, "; 0 means no limit", report);
     let lower =
@@ -104,21 +127,82 @@ fn read(
         fields.missing("address", "add address = \"10.0.0.11:80\"", report);
         return None;
     };
-    let (address, port) = address::server(&field, report)?;
-    let port = match key {
-        Some(ServiceKey::Address { address, .. }) => port.unwrap_or(address.port()),
-        _ => port.unwrap_or(0),
-    };
-    let address = SocketAddr::new(address, port);
-    agrees(&field, address, forwarding, key, report);
     Some(ServerSpec {
-        address,
+        address: place(&field, forwarding, key, report)?,
         forwarding: forwarding?,
         tunnel: tunnel?,
         weight: weight?,
         upper_threshold: upper?.unsigned_abs(),
         lower_threshold: lower?.unsigned_abs(),
     })
+}
+
+fn method(
+    fields: &Fields<'_>,
+    default: DefaultMethod,
+    report: &mut Report<'_>,
+) -> Option<Forwarding> {
+    if let Some(field) = fields.get("forwarding") {
+        return field.word(METHODS, report);
+    }
+    if !default.is_named {
+        let remedy = "add forwarding = \"nat\", \"tunnel\" or \"direct\" to the server, or to its service for all its servers";
+        fields.missing("forwarding", remedy, report);
+    }
+    default.method
+}
+
+/// Address and port of a server.
+fn place(
+    field: &Field<'_>,
+    forwarding: Option<Forwarding>,
+    key: Option<ServiceKey>,
+    report: &mut Report<'_>,
+) -> Option<SocketAddr> {
+    let (address, port) = address::server(field, report)?;
+    let port = match key {
+        Some(ServiceKey::Address { address, .. }) => port.unwrap_or(address.port()),
+        _ => port.unwrap_or(0),
+    };
+    let address = SocketAddr::new(address, port);
+    agrees(field, address, forwarding, key, report);
+    Some(address)
+}
+
+/// `fallback = "10.0.0.99:80"` or `fallback = { address = "10.0.0.99:80", forwarding = "nat" }`.
+pub(super) fn fallback(
+    service: &Fields<'_>,
+    default: DefaultMethod,
+    key: Option<ServiceKey>,
+    servers: &[ServerSpec],
+    report: &mut Report<'_>,
+) -> Option<ServerSpec> {
+    let field = service.get("fallback")?;
+    let server = if field.is_table() {
+        let table = field.table(FALLBACK, "{ address = \"10.0.0.99:80\" }", report)?;
+        read(&table, key, default, report)?
+    } else {
+        if !default.is_named {
+            let remedy = "write fallback = { address = \"10.0.0.99:80\", forwarding = \"nat\" }, or add forwarding to the service";
+            field.wrong("nothing says how packets reach it", remedy, report);
+        }
+        ServerSpec {
+            address: place(&field, default.method, key, report)?,
+            forwarding: default.method?,
+            tunnel: Tunnel::Ipip,
+            weight: 1,
+            upper_threshold: 0,
+            lower_threshold: 0,
+        }
+    };
+    if servers.iter().any(|other| other.address == server.address) {
+        field.wrong(
+            format!("{} is a server of the service already", server.address),
+            "name another: it is for when all of those have failed",
+            report,
+        );
+    }
+    Some(server)
 }
 
 /// Checks family and port of a server against its service.

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use super::fields::Fields;
 use super::problem::Report;
-use super::{DeclaredService, Mode, address, extras, scheduling, server};
+use super::{DeclaredService, Mode, address, extras, health, scheduling, server};
 use crate::control::api::{Persistence, Protocol, ServiceKey, ServiceSpec};
-use crate::health::plan::ServiceHealth;
+use crate::health::plan::AgentWatch;
 
 /// Keys of a service.
 pub(super) const KEYS: &[&str] = &[
@@ -21,6 +21,14 @@ pub(super) const KEYS: &[&str] = &[
     "gone_server",
     "no_destination",
     "mss_clamp",
+    "bias",
+    "bias_window",
+    "teardown",
+    "check",
+    "agent",
+    "all_down",
+    "fallback",
+    "feedback",
     "forwarding",
     "server",
 ];
@@ -35,10 +43,12 @@ const LONGEST_PERSISTENCE: u32 = 31 * 86_400;
 const DEFAULT_PERSISTENCE: u32 = 360;
 
 /// All services in the order of the file; those with a problem are left out (the report has it).
+/// `agent` is how agents are asked of which a service says nothing else.
 pub(super) fn read_all(
     root: &Fields<'_>,
     mode: Mode,
     schedulers: &[&str],
+    agent: &AgentWatch,
     report: &mut Report<'_>,
 ) -> Vec<DeclaredService> {
     let Some(field) = root.get("service") else {
@@ -68,7 +78,7 @@ pub(super) fn read_all(
                 );
             }
         }
-        services.extend(read(&fields, mode, key, schedulers, report));
+        services.extend(read(&fields, mode, key, schedulers, agent, report));
     }
     services
 }
@@ -78,14 +88,19 @@ fn read(
     mode: Mode,
     key: Option<ServiceKey>,
     schedulers: &[&str],
+    agent: &AgentWatch,
     report: &mut Report<'_>,
 ) -> Option<DeclaredService> {
     let scheduler = scheduling::scheduler(fields, schedulers, report);
     let flags = scheduling::flags(fields, &scheduler, report);
     let persistence = persistence(fields, key, report);
     let one_packet = one_packet(fields, key, report);
-    let extras = Some(extras::read(fields, key.and_then(protocol), report));
-    let servers = server::read_all(fields, mode, key, report);
+    let extras = Some(extras::read(fields, key.and_then(protocol), &scheduler, report));
+    let health = health::read(fields, agent, report);
+    let default = server::default_method(fields, mode, report);
+    let servers = server::read_all(fields, default, key, health.feedback.is_some(), report);
+    let fallback = server::fallback(fields, default, key, &servers, report);
+    health::check_ports(fields, &health.checks, &servers, report);
     let key = key?;
     if let ServiceKey::Address { address, .. } = key
         && address.port() == 0
@@ -101,8 +116,8 @@ fn read(
     Some(DeclaredService {
         service: ServiceSpec { key, scheduler, flags, persistence, one_packet, extras },
         servers,
-        fallback: None,
-        health: ServiceHealth::default(),
+        fallback,
+        health,
     })
 }
 

@@ -1,6 +1,9 @@
 //! The keys at the top of the file: everything but marks and services.
 
+use std::path::Path;
+
 use super::fields::{Field, Fields};
+use super::health;
 use super::kernel_settings;
 use super::nlb::Nlb;
 use super::problem::Report;
@@ -28,6 +31,8 @@ pub(super) const KEYS: &[&str] = &[
     "timeouts",
     "ftp_ports",
     "settings",
+    "health",
+    "agent",
     "mark",
     "nlb",
     "service",
@@ -81,6 +86,7 @@ pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config>
     let timeouts = timeouts(root, report);
     let ftp_ports = ftp_ports(root, report);
     let settings = kernel_settings::read(root, report);
+    let health = health::read_settings(root, Path::new(&control), report);
     let interfaces = interfaces(root, report)?;
     Some(Config {
         mode,
@@ -99,6 +105,7 @@ pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config>
         settings,
         max_connections: max_connections.map_or(1 << 20, |most| most as usize),
         marks: Vec::new(),
+        health,
         nlb: Nlb::default(),
         services: Vec::new(),
     })

@@ -8,7 +8,9 @@ pub use super::batch::{Applied, Batch, BatchOutcome, CommandRefusal, OnRefusal};
 pub use super::extras::{
     Bias, BiasWindow, Extras, GoneServer, MssClamp, NoDestination, OwnTimeouts, Teardown,
 };
+pub use super::health::HealthSummary;
 pub use super::method::{Asked, Forwarding};
+pub use super::server_view::ServerView;
 
 /// Transport protocol of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -184,26 +186,9 @@ pub struct ServiceView {
     pub stats: Stats,
     /// Its servers in kernel order: newest first.
     pub servers: Vec<ServerView>,
-}
-
-/// A server as it runs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServerView {
-    /// As it was asked for.
-    #[serde(flatten)]
-    pub spec: ServerSpec,
-    /// Whether the address is the director's own: its own stack serves it then, whatever the
-    /// forwarding method says.
-    #[serde(default)]
-    pub local: bool,
-    /// Connections in an active state.
-    pub active: u32,
-    /// Other connections.
-    pub inactive: u32,
-    /// Persistence templates.
-    pub persistent: u32,
-    /// Counters.
-    pub stats: Stats,
+    /// Who takes new connections when all of them have failed, where the file declares one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<ServerView>,
 }
 
 /// One connection.
@@ -272,6 +257,9 @@ pub struct Status {
     /// What has come of a full connection table, in the same form; empty as long as it never was.
     #[serde(default)]
     pub overflow: Vec<VerdictCount>,
+    /// How the servers are; `None` when nobody watches them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<HealthSummary>,
     /// What the operator should know: last failed reload and the like.
     pub warnings: Vec<String>,
 }

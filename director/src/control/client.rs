@@ -21,7 +21,9 @@ use super::api::{
     Applied, Batch, BatchOutcome, CommandRefusal, ConnectionView, OnRefusal, Refusal, ServiceView,
     Status, Timeouts,
 };
+use super::events::Told;
 use super::filter::ConnectionFilter;
+use super::health::ServerHealth;
 use super::nlb::{NlbReply, NlbRequest};
 use super::operations::Command;
 use super::{ClientError, VERSION_HEADER};
@@ -103,6 +105,29 @@ impl Client {
             })
         })?;
         if ended { Ok(()) } else { Err(self.odd(None, "half a list of services".to_owned())) }
+    }
+
+    /// How the servers are.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn servers(&mut self) -> Result<Vec<ServerHealth>, ClientError> {
+        self.get("/v1/servers")
+    }
+
+    /// Calls `each` for every event with a number above `after`, and with `follow` for those to come,
+    /// until it breaks.
+    ///
+    /// # Errors
+    /// See [`ClientError`]; also when the director ends while it is followed.
+    pub fn events(
+        &mut self,
+        after: u64,
+        follow: bool,
+        mut each: impl FnMut(Told) -> ControlFlow<()>,
+    ) -> Result<(), ClientError> {
+        let path = format!("/v1/events?after={after}&follow={follow}");
+        self.lines(&path, |client, line| Ok(each(client.parse(line)?)))
     }
 
     /// The timeouts.

@@ -32,6 +32,19 @@ pub struct Event {
     pub after: Option<i32>,
 }
 
+/// A line of `GET /v1/events`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Told {
+    /// So many events between the last line and the next are forgotten.
+    Lost {
+        /// How many.
+        lost: u64,
+    },
+    /// An event.
+    Event(Event),
+}
+
 /// Kinds of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -21,6 +21,51 @@ pub enum HealthState {
     Down,
 }
 
+impl HealthState {
+    /// All of them.
+    pub const ALL: [HealthState; 4] =
+        [HealthState::Unchecked, HealthState::Up, HealthState::Draining, HealthState::Down];
+
+    /// Its name, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            HealthState::Unchecked => "unchecked",
+            HealthState::Up => "up",
+            HealthState::Draining => "draining",
+            HealthState::Down => "down",
+        }
+    }
+}
+
+/// How many servers are how. A server of two services counts in each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HealthSummary {
+    /// They serve.
+    pub up: u32,
+    /// They get no new connections.
+    pub draining: u32,
+    /// They have failed.
+    pub down: u32,
+    /// Nobody watches them.
+    pub unchecked: u32,
+}
+
+impl HealthSummary {
+    /// Of these servers; `None` when nobody watches any of them.
+    pub fn of(servers: &[ServerHealth]) -> Option<HealthSummary> {
+        let mut summary = HealthSummary::default();
+        for server in servers {
+            *match server.state {
+                HealthState::Up => &mut summary.up,
+                HealthState::Draining => &mut summary.draining,
+                HealthState::Down => &mut summary.down,
+                HealthState::Unchecked => &mut summary.unchecked,
+            } += 1;
+        }
+        (summary.unchecked as usize != servers.len()).then_some(summary)
+    }
+}
+
 /// One server of one service.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerHealth {

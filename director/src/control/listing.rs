@@ -116,7 +116,13 @@ mod tests {
             one_packet: false,
             extras: None,
         };
-        ServiceView { spec, declared: false, stats: Stats::default(), servers: Vec::new() }
+        ServiceView {
+            spec,
+            declared: false,
+            stats: Stats::default(),
+            servers: Vec::new(),
+            fallback: None,
+        }
     }
 
     fn pieces(count: u16) -> Vec<Vec<u8>> {

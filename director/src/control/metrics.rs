@@ -1,15 +1,18 @@
 //! The director in numbers, as Prometheus text (exposition format 0.0.4). A pure function of the
 //! same views that the JSON paths give out.
 
+mod health;
+
 use std::fmt::{Display, Write};
 
 use super::api::{Protocol, ServerView, ServiceKey, ServiceView, Stats, Status};
+use super::health::ServerHealth;
 
 /// What HTTP calls this format.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// All metrics.
-pub(super) fn text(status: &Status, services: &[ServiceView]) -> String {
+pub(super) fn text(status: &Status, services: &[ServiceView], health: &[ServerHealth]) -> String {
     let mut page = Page::default();
     about(&mut page, status);
     ports(&mut page, status);
@@ -40,6 +43,7 @@ pub(super) fn text(status: &Status, services: &[ServiceView]) -> String {
             page.sample(&[("service", service), ("server", &address)], gauge(server));
         }
     }
+    health::servers(&mut page, health);
     page.text
 }
 
@@ -58,6 +62,11 @@ const COUNTERS: &[(&str, &str, Count)] = &[
 
 const GAUGES: &[(&str, &str, Gauge)] = &[
     ("weight", "Weight; 0 is quiesced.", |server| server.spec.weight.into()),
+    (
+        "effective_weight",
+        "Weight that the scheduler goes by: 0 when the server gets no new connections.",
+        |server| server.effective_weight.into(),
+    ),
     ("active_connections", "Connections in an active state.", |server| server.active.into()),
     ("inactive_connections", "Connections in other states.", |server| server.inactive.into()),
     ("persistence_templates", "Persistence templates.", |server| server.persistent.into()),

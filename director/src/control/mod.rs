@@ -20,6 +20,7 @@ mod client_error;
 pub mod events;
 mod extras;
 pub mod filter;
+mod follow;
 mod guard;
 pub mod health;
 mod listing;
@@ -31,6 +32,7 @@ pub mod remote;
 mod replies;
 mod routes;
 pub mod server;
+mod server_view;
 pub mod socket;
 mod stream;
 #[cfg(test)]

@@ -5,10 +5,13 @@ use super::api::{
     BatchOutcome, CommandRefusal, ConnectionView, OnRefusal, Refusal, RefusalKind, ServerSpec,
     ServiceKey, ServiceSpec, ServiceView, Status, Timeouts,
 };
+use super::health::ServerHealth;
 use super::nlb::{NlbReply, NlbRequest};
 use crate::fwmark::Rule;
+use crate::health::journal::Journal;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// One change. In JSON an object with `op` and the fields of the variant.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -124,6 +127,16 @@ pub trait Operations: Send + Sync {
 
     /// The rules that set firewall marks, in order.
     fn marks(&self) -> Vec<Rule>;
+
+    /// How the servers of all services are, those that nobody watches too. By default of none.
+    fn servers(&self) -> Vec<ServerHealth> {
+        Vec::new()
+    }
+
+    /// What has happened to them. By default nobody keeps that.
+    fn journal(&self) -> Option<Arc<Journal>> {
+        None
+    }
 
     /// The connections of part `part` of the table, from 0 on; `None` past the last part. A part is
     /// small, and may be empty. Packets that open connections may have to wait while it is copied,

@@ -13,15 +13,17 @@ use hyper::{Response, StatusCode};
 use serde::Serialize;
 
 use super::api::{Refusal, RefusalKind};
+use super::follow::EventStream;
 use super::listing::ServiceStream;
 use super::stream::ConnectionStream;
 use super::{VERSION, VERSION_HEADER};
 
-/// The body of an answer: in one piece, or services or the connection table piece by piece.
+/// The body of an answer: in one piece, or services, the connection table or events piece by piece.
 pub(super) enum ReplyBody {
     Whole(Full<Bytes>),
     Services(ServiceStream),
     Connections(ConnectionStream),
+    Events(EventStream),
 }
 
 pub(super) type Reply = Response<ReplyBody>;
@@ -41,20 +43,23 @@ impl Body for ReplyBody {
             }
             ReplyBody::Services(body) => Pin::new(body).poll_frame(context),
             ReplyBody::Connections(body) => Pin::new(body).poll_frame(context),
+            ReplyBody::Events(body) => Pin::new(body).poll_frame(context),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             ReplyBody::Whole(body) => body.is_end_stream(),
-            ReplyBody::Services(_) | ReplyBody::Connections(_) => false,
+            ReplyBody::Services(_) | ReplyBody::Connections(_) | ReplyBody::Events(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             ReplyBody::Whole(body) => body.size_hint(),
-            ReplyBody::Services(_) | ReplyBody::Connections(_) => SizeHint::default(),
+            ReplyBody::Services(_) | ReplyBody::Connections(_) | ReplyBody::Events(_) => {
+                SizeHint::default()
+            }
         }
     }
 }

@@ -11,9 +11,11 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body, Incoming};
 use hyper::{Method, Request, StatusCode};
+use tokio::sync::Semaphore;
 
 use super::api::{Applied, Batch, BatchOutcome, OnRefusal, Refusal, RefusalKind};
 use super::filter::ConnectionFilter;
+use super::follow::{EventQuery, EventStream};
 use super::listing::ServiceStream;
 use super::metrics;
 use super::nlb::NlbRequest;
@@ -26,6 +28,8 @@ use super::stream::ConnectionStream;
 pub(super) const PATHS: &[(&str, &str, &str)] = &[
     ("GET", "/v1/status", "what the director is and does"),
     ("GET", "/v1/services", "services with their servers and counters"),
+    ("GET", "/v1/servers", "how the servers are: state, weights, checks"),
+    ("GET", "/v1/events", "what has happened to servers, one JSON object per line; follow=true"),
     ("POST", "/v1/commands", "changes: a JSON array of commands, carried out in order"),
     ("POST", "/v1/batch", "changes of which some may be refused, or all or none are to be made"),
     ("GET", "/v1/timeouts", "the tcp, tcp_fin and udp timeouts"),
@@ -40,6 +44,8 @@ pub(super) const PATHS: &[(&str, &str, &str)] = &[
 pub(super) struct Shared {
     pub(super) operations: Arc<dyn Operations>,
     pub(super) limits: Limits,
+    /// Places of those that follow events.
+    pub(super) followers: Arc<Semaphore>,
     /// Held while a request's commands are carried out, so that two requests do not mix.
     pub(super) turn: Mutex<()>,
 }
@@ -84,6 +90,11 @@ pub(super) async fn answer(
             let marks = ask(&shared, |operations| operations.marks()).await;
             marks.map_or_else(failed, |marks| replies::json(StatusCode::OK, &marks))
         }
+        "/v1/servers" => {
+            let servers = ask(&shared, |operations| operations.servers()).await;
+            servers.map_or_else(failed, |servers| replies::json(StatusCode::OK, &servers))
+        }
+        "/v1/events" => events(&shared, &query),
         "/v1/connections" => {
             let filter = match ConnectionFilter::from_query(&query) {
                 Ok(filter) => filter,
@@ -105,12 +116,37 @@ pub(super) async fn answer(
         "/v1/batch" => changes(request.into_body(), shared, carry_out_batch).await,
         _ => {
             let text = ask(&shared, |operations| {
-                metrics::text(&operations.status(), &operations.services())
+                metrics::text(&operations.status(), &operations.services(), &operations.servers())
             });
             let text = text.await;
             text.map_or_else(failed, |text| replies::text(metrics::CONTENT_TYPE, text))
         }
     })
+}
+
+fn events(shared: &Shared, query: &str) -> Reply {
+    let query = match EventQuery::from_query(query) {
+        Ok(query) => query,
+        Err(bad) => {
+            return replies::refuse(StatusCode::BAD_REQUEST, RefusalKind::BadRequest, bad);
+        }
+    };
+    let refuse = |kind, message| replies::refuse(replies::status_of(kind), kind, message);
+    let Some(journal) = shared.operations.journal() else {
+        let message = "no servers are watched here, so there are no events".to_owned();
+        return refuse(RefusalKind::Unsupported, message);
+    };
+    let mut place = None;
+    if query.follow {
+        place = Arc::clone(&shared.followers).try_acquire_owned().ok();
+        if place.is_none() {
+            let most = shared.limits.followers;
+            let message = format!("{most} clients follow events already: end some, or try again");
+            return refuse(RefusalKind::Busy, message);
+        }
+    }
+    let body = EventStream::new(journal, query.after, place, shared.limits.keep_alive);
+    replies::reply(StatusCode::OK, "application/x-ndjson", ReplyBody::Events(body))
 }
 
 /// Asks the director something off the runtime's thread. The error is a panic over there.

@@ -25,6 +25,10 @@ pub struct Limits {
     pub connections: usize,
     /// Further connections that are told so, at a time; beyond these they are closed unheard.
     pub refusals: usize,
+    /// Those among the connections that may follow events at a time.
+    pub followers: usize,
+    /// A follower gets an empty line when nothing has happened for so long.
+    pub keep_alive: Duration,
     /// Bytes of a request's body.
     pub body: usize,
     /// Bytes of a request's head, at least 8192.
@@ -44,6 +48,8 @@ impl Default for Limits {
         Limits {
             connections: 256,
             refusals: 64,
+            followers: 64,
+            keep_alive: Duration::from_secs(15),
             body: 64 * 1024 * 1024,
             head: 32 * 1024,
             headers: 64,
@@ -62,7 +68,8 @@ pub async fn serve(listener: UnixListener, operations: Arc<dyn Operations>) {
 
 /// [`serve`] with other limits.
 pub async fn serve_within(limits: Limits, listener: UnixListener, operations: Arc<dyn Operations>) {
-    let shared = Arc::new(Shared { operations, limits, turn: Mutex::new(()) });
+    let followers = Arc::new(Semaphore::new(limits.followers));
+    let shared = Arc::new(Shared { operations, limits, followers, turn: Mutex::new(()) });
     let places = Arc::new(Semaphore::new(limits.connections));
     let refusals = Arc::new(Semaphore::new(limits.refusals));
     let mut clients = JoinSet::new();

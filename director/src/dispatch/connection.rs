@@ -409,7 +409,11 @@ impl Connection {
         now: Duration,
         timeouts: &Timeouts,
     ) {
+        let was_embryonic = self.state.is_embryonic();
         self.state = signal.next(timeouts.is_tcp_secure(), direction, self.state);
+        if self.is_own {
+            self.server().handshake_moved(was_embryonic, self.state.is_embryonic());
+        }
         let active = self.state.is_active();
         if active != self.active {
             self.active = active;
@@ -436,6 +440,7 @@ impl Drop for Connection {
             self.server().template_closed();
             return;
         }
+        self.server().handshake_moved(self.state.is_embryonic(), false);
         self.server().load.connection_closed(self.active);
         if let Some(control) = self.control_ref() {
             control.children.fetch_sub(1, Relaxed);

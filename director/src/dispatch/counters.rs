@@ -21,7 +21,7 @@ impl Counter {
 }
 
 /// How many packets of one worker met which fate.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Verdicts {
     transmitted: [Counter; 5],
     dropped: [Counter; DropReason::ALL.len()],
@@ -30,6 +30,18 @@ pub struct Verdicts {
     pub answered: Counter,
     /// TCP resets sent.
     pub resets: Counter,
+}
+
+impl Default for Verdicts {
+    fn default() -> Verdicts {
+        Verdicts {
+            transmitted: Default::default(),
+            dropped: std::array::from_fn(|_| Counter::default()),
+            passed: Default::default(),
+            answered: Counter::default(),
+            resets: Counter::default(),
+        }
+    }
 }
 
 /// One line of [`Verdicts::rows`]: label, meaning, packets.

@@ -180,7 +180,7 @@ impl Dispatcher {
                 };
                 (method, exit.port, plain.partial(), plain.end())
             }
-            (Transmitter::Nat, false) => {
+            (Transmitter::Nat, false) if !passage.is_lost => {
                 let exit = exits.to_client(plain.destination_address())?;
                 if plain.ip_len() > exit.mtu as usize || !sight.renew(expires) {
                     return None;

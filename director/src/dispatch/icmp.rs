@@ -55,15 +55,20 @@ impl Dispatcher {
             (quote.destination, quote.destination_port),
             (quote.source, quote.source_port),
             |way, connection| {
+                if connection.server().is_lost() {
+                    return None;
+                }
                 if is_sound {
                     connection.counted(bytes, way == Way::In);
                 }
-                Target::of(way, connection)
+                Some(Target::of(way, connection))
             },
         );
         let target = match target {
             Some(_) if !is_sound => return Verdict::Drop(DropReason::IcmpChecksum),
-            Some(target) => target,
+            Some(Some(target)) => target,
+            // Nothing crosses it any more.
+            Some(None) => return Verdict::Drop(DropReason::ServerLost),
             None => match self.schedule_icmp(now, services, &quote, bytes) {
                 Ok(target) => target,
                 Err(stop) => return stop.into(),

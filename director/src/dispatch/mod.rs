@@ -9,8 +9,8 @@
 //!   │── any fragment ──── fragments.rs: over what has gone on, past the end ──> drop
 //!   v
 //! find the connection ── none ── schedule.rs: service? may it open one? ask the scheduler
-//!   │  (reuse.rs: does it end?)     no service: pass up    no server: refusal.rs, tell the client,
-//!   │                               or bypass.rs, past the servers
+//!   │  (reuse.rs: does it end?      no service: pass up    no server: refusal.rs, tell the client,
+//!   │   lost.rs: is it dead?)       or bypass.rs, past the servers
 //!   │                               one-packet scheduling: one_packet.rs
 //!   v
 //! advance its state, timer and counters (connection.rs, signal.rs, tcp.rs, sctp.rs)
@@ -45,6 +45,7 @@ pub mod verdict;
 mod bypass;
 mod forward;
 mod icmp;
+mod lost;
 mod one_packet;
 pub mod overflow;
 mod passage;
@@ -245,9 +246,10 @@ impl Dispatcher {
         let target = match self.follow(now, &headers, signal) {
             Followed::Known(target) => target,
             Followed::Refused(reason) => return Verdict::Drop(reason),
-            Followed::Gone(tuple) => {
-                return self.refuse_gone(now, packet, &headers, &tuple).into();
+            Followed::Gone(reason, tuple) => {
+                return self.refuse_gone(now, packet, &headers, reason, &tuple).into();
             }
+            Followed::Unheard => return self.refuse_lost(now, packet, &headers).into(),
             Followed::Unknown => {
                 match self.begin(now, services, routes, packet, &headers, signal) {
                     Ok(target) => target,
@@ -279,6 +281,9 @@ impl Dispatcher {
             |way, connection| {
                 if way == Way::In {
                     let is_over = connection.expires <= now && connection.reprieve().is_none();
+                    if connection.server().is_lost() && !is_over {
+                        return Err((lost::of_client(signal, settings), connection.tuple));
+                    }
                     if is_over || reuse::ends(connection, signal.opens(), settings) {
                         return Err((Lost::Over, connection.tuple));
                     }
@@ -287,6 +292,11 @@ impl Dispatcher {
                         let lost = policy.when_gone(signal.may_be_scheduled(settings));
                         return Err((lost, connection.tuple));
                     }
+                }
+                if way == Way::Out
+                    && let Some(lost) = lost::of_server(connection)
+                {
+                    return Err((lost, connection.tuple));
                 }
                 match way {
                     Way::In => connection.incoming(signal, bytes, now, timeouts),
@@ -303,7 +313,9 @@ impl Dispatcher {
             None => Followed::Unknown,
             Some(Ok(target)) => Followed::Known(target),
             Some(Err((Lost::Waits, _))) => Followed::Refused(DropReason::ServerRemoved),
-            Some(Err((Lost::Told, tuple))) => Followed::Gone(tuple),
+            Some(Err((Lost::Told, tuple))) => Followed::Gone(DropReason::ServerGone, tuple),
+            Some(Err((Lost::Dead, tuple))) => Followed::Gone(DropReason::ServerLost, tuple),
+            Some(Err((Lost::Unheard, _))) => Followed::Unheard,
             Some(Err((Lost::Over, tuple))) => {
                 self.shared.connections.remove(&tuple);
                 Followed::Unknown
@@ -317,8 +329,10 @@ enum Followed {
     Known(Target),
     Unknown,
     Refused(DropReason),
-    /// Its server has been removed, which the client shall hear of.
-    Gone(Tuple),
+    /// Its server is gone for this reason, which the client shall hear of.
+    Gone(DropReason, Tuple),
+    /// It comes from a server that had failed.
+    Unheard,
 }
 
 impl Target {

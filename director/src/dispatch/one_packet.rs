@@ -14,7 +14,7 @@ use forwarding::Headers;
 use super::connection::Connection;
 use super::connections::{Binding, Way};
 use super::signal::Signal;
-use super::verdict::{PassReason, Stop};
+use super::verdict::{DropReason, PassReason, Stop};
 use super::{Dispatcher, Target};
 
 /// Where a datagram went whose fragments are still to come.
@@ -46,6 +46,9 @@ impl Dispatcher {
     pub(super) fn use_again(&self, now: Duration, headers: &Headers) -> Result<Target, Stop> {
         let course = self.shared.fragments.course(headers, now);
         let course = course.ok_or(Stop::Pass(PassReason::Fragment))?;
+        if course.binding.server.is_lost() {
+            return Err(Stop::Drop(DropReason::ServerLost));
+        }
         course.binding.counted(headers.ip_len(), true);
         Ok(course.target)
     }

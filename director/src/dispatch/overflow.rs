@@ -97,7 +97,7 @@ impl Dispatcher {
         };
         let binding = service
             .choose_by(|member| {
-                let is_taken = member.spec.weight > 0 && is_stateless(&member.binding);
+                let is_taken = member.server.load.weight() > 0 && is_stateless(&member.binding);
                 is_taken.then(|| hash((member.spec.address.ip(), member.spec.address.port())))
             })
             .ok_or(Stop::Drop(DropReason::TableFull))?;

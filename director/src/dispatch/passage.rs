@@ -23,6 +23,8 @@ pub(super) struct Passage {
     pub(super) established: u32,
     /// Ticks that a UDP connection lives.
     pub(super) udp: u32,
+    /// Whether the server has failed, and its connections with it.
+    pub(super) is_lost: bool,
     /// The way to the server, if it belongs to its service and the way is known.
     pub(super) exit: Option<Exit>,
 }
@@ -76,6 +78,7 @@ impl Passage {
             bits: binding.address_bits(),
             established: ticks(State::Established),
             udp: ticks(State::Udp),
+            is_lost: binding.server.is_lost(),
             exit: if is_available { exits.to_server(binding) } else { None },
         }
     }

@@ -5,7 +5,8 @@
 //! the service's prefix. Where the service is named by a firewall mark the template is too, so that
 //! it holds for whatever ports and addresses bear the mark. It is followed even to an overloaded
 //! server, and to a quiesced one unless the service or `expire_quiescent_template` says otherwise;
-//! never to a removed one.
+//! never to a removed one, nor to one that has failed since. The fallback server of a service
+//! gets no templates: its clients shall go back as soon as one of the others has come back.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -52,15 +53,19 @@ impl Dispatcher {
                 return None;
             }
             template.renew(now);
-            Some((Decision { binding: template.binding.clone() }, template.control()))
+            let decision = Decision { binding: template.binding.clone(), is_makeshift: false };
+            Some((decision, template.control()))
         };
         match connections.with_tuple(&tuple, renew) {
             Some(Some(found)) => return Some(found),
             Some(None) => connections.remove(&tuple),
             None => {}
         }
-        let Decision { binding } = service.schedule(key, now)?;
-        let mut template = Connection::template(tuple, binding, timeout, now);
+        let decision = service.schedule(key, now)?;
+        if decision.is_makeshift {
+            return Some((decision, None));
+        }
+        let mut template = Connection::template(tuple, decision.binding, timeout, now);
         if let Some(id) = call {
             template = template.of_call(Call { id: id.into(), client });
         }

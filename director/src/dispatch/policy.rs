@@ -9,7 +9,7 @@ use forwarding::{Family, mss};
 use super::TCP;
 use super::state::{State, Timeouts};
 use super::verdict::DropReason;
-use crate::control::api::{Extras, GoneServer, MssClamp, NoDestination};
+use crate::control::api::{Extras, GoneServer, MssClamp, NoDestination, Teardown};
 
 /// See the module. Each value is a word by itself: they do not depend on each other.
 #[derive(Debug, Default)]
@@ -31,6 +31,8 @@ const RST_WHEN_GONE: u8 = 1;
 const RESCHEDULE_WHEN_GONE: u8 = 2;
 const RST_WITHOUT_DESTINATION: u8 = 4;
 const LEAVE_QUIESCED: u8 = 8;
+const KEEP_WHEN_LOST: u8 = 16;
+const ROUSE_WHEN_LOST: u8 = 32;
 
 impl Policy {
     /// What was asked for.
@@ -44,6 +46,7 @@ impl Policy {
     pub fn set(&self, extras: &Extras) {
         let Extras { timeouts, gone_server, no_destination, leave_quiesced, mss_clamp, .. } =
             *extras;
+        let teardown = extras.teardown;
         self.established.store(timeouts.tcp, Relaxed);
         self.fin_wait.store(timeouts.tcp_fin, Relaxed);
         self.udp.store(timeouts.udp, Relaxed);
@@ -64,6 +67,11 @@ impl Policy {
         if leave_quiesced {
             switches |= LEAVE_QUIESCED;
         }
+        switches |= match teardown {
+            Teardown::Lazy => 0,
+            Teardown::Eager => ROUSE_WHEN_LOST,
+            Teardown::None => KEEP_WHEN_LOST,
+        };
         self.switches.store(switches, Relaxed);
     }
 
@@ -115,6 +123,16 @@ impl Policy {
         self.has(LEAVE_QUIESCED)
     }
 
+    /// Whether the connections of a server that has failed stay.
+    pub fn keeps_lost(&self) -> bool {
+        self.has(KEEP_WHEN_LOST)
+    }
+
+    /// Whether silent clients of a server that has failed are roused.
+    pub fn rouses_lost(&self) -> bool {
+        self.has(ROUSE_WHEN_LOST)
+    }
+
     /// What a SYN may announce.
     pub(super) fn mss_limit(&self) -> MssLimit {
         MssLimit(self.mss.load(Relaxed))
@@ -130,6 +148,10 @@ pub(super) enum Lost {
     Told,
     /// The connection is over, and the packet may open another one.
     Over,
+    /// Its server has failed: the client is told, and the connection is over.
+    Dead,
+    /// Its server has failed, or had, and goes on all the same: it is told, the client is not heard of.
+    Unheard,
 }
 
 /// The largest segment that a SYN may announce; by default there is no limit.

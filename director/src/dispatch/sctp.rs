@@ -89,6 +89,20 @@ impl SctpState {
         self == SctpState::Established
     }
 
+    /// Whether the ends are still shaking hands.
+    pub fn is_embryonic(self) -> bool {
+        matches!(
+            self,
+            SctpState::Init1
+                | SctpState::Init
+                | SctpState::CookieSent
+                | SctpState::CookieReplied
+                | SctpState::CookieWait
+                | SctpState::Cookie
+                | SctpState::CookieEchoed
+        )
+    }
+
     /// How long a connection in this state lives after its last packet. `ipvsadm --set` changes
     /// none of them.
     pub fn timeout(self) -> Duration {

@@ -1,131 +1,24 @@
 //! A virtual service as workers see it: its scheduler, its servers, its counters.
 
+mod choice;
 mod services;
 mod sharded;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use schedulers::{Change, Expirations, Key, Scheduler, Server, TooManyServers};
+use schedulers::{Key, Scheduler};
 
 use super::connections::Binding;
 use super::ftp::FTP;
 use super::policy::Policy;
 pub use super::real_server::RealServer;
 use super::traffic::Traffic;
-use crate::control::api::{ServerSpec, ServiceKey, ServiceSpec};
+use crate::control::api::{ServiceKey, ServiceSpec};
+pub use choice::{Choice, Member};
 pub use services::Services;
-
-/// One place in a service's list.
-#[derive(Clone)]
-pub struct Member {
-    /// The server.
-    pub server: Arc<RealServer>,
-    /// What its new connections will have in common.
-    pub binding: Arc<Binding>,
-    /// As it was asked for, forwarding method included.
-    pub spec: ServerSpec,
-}
-
-/// Scheduler and servers of a service: they change together, under one lock that only a new
-/// connection and the control plane take.
-pub struct Choice {
-    scheduler: Box<dyn Scheduler>,
-    /// What the scheduler walks over, newest first.
-    loads: Vec<Arc<Server>>,
-    members: Vec<Member>,
-}
-
-impl Choice {
-    /// Servers, newest first.
-    pub fn members(&self) -> &[Member] {
-        &self.members
-    }
-
-    /// Where the server with `address` stands.
-    pub fn position(&self, address: SocketAddr) -> Option<usize> {
-        self.members.iter().position(|member| member.spec.address == address)
-    }
-
-    /// Puts a server at the head.
-    ///
-    /// # Errors
-    /// When the scheduler cannot hold one more; nothing has changed then.
-    pub fn add(&mut self, member: Member) -> Result<(), TooManyServers> {
-        self.loads.insert(0, member.server.load.clone());
-        self.members.insert(0, member);
-        let accepted = self.scheduler.changed(&self.loads, Change::Added);
-        if accepted.is_err() {
-            self.remove(0);
-        }
-        accepted
-    }
-
-    /// Takes the server at `index` out.
-    pub fn remove(&mut self, index: usize) -> Member {
-        let id = self.loads.remove(index).id();
-        let member = self.members.remove(index);
-        // A shorter list than one it held is never refused.
-        let _ = self.scheduler.changed(&self.loads, Change::Removed { index, id });
-        member
-    }
-
-    /// Replaces what was asked for of the server at `index`; its address stays. `binding` is that of
-    /// the forwarding method it now has.
-    pub fn edit(&mut self, index: usize, spec: ServerSpec, binding: Arc<Binding>) {
-        let load = &self.members[index].server.load;
-        load.set_weight(spec.weight);
-        load.set_thresholds(spec.upper_threshold, spec.lower_threshold);
-        (self.members[index].spec, self.members[index].binding) = (spec, binding);
-        // As above: the list has not grown.
-        let _ = self.scheduler.changed(&self.loads, Change::Edited { index });
-    }
-
-    /// Tells the scheduler how long to remember.
-    pub fn set_expirations(&mut self, expirations: &Expirations) {
-        self.scheduler.set_expirations(expirations);
-    }
-
-    /// Puts other servers, newest first, and another scheduler in place of those there are, as one
-    /// change. Returns the servers that were there.
-    ///
-    /// # Errors
-    /// When the scheduler cannot hold them; nothing has changed then but the weights and thresholds of
-    /// servers that stay.
-    pub fn replace(
-        &mut self,
-        members: Vec<Member>,
-        mut scheduler: Box<dyn Scheduler>,
-    ) -> Result<Vec<Member>, TooManyServers> {
-        let loads: Vec<_> = members.iter().map(|member| member.server.load.clone()).collect();
-        for Member { server, spec, .. } in &members {
-            server.load.set_weight(spec.weight);
-            server.load.set_thresholds(spec.upper_threshold, spec.lower_threshold);
-        }
-        scheduler.changed(&loads, Change::Bound)?;
-        self.scheduler = scheduler;
-        self.loads = loads;
-        Ok(std::mem::replace(&mut self.members, members))
-    }
-
-    /// Binds another scheduler to the same servers.
-    ///
-    /// # Errors
-    /// When it cannot hold them; the old one stays.
-    pub fn replace_scheduler(&mut self, mut new: Box<dyn Scheduler>) -> Result<(), TooManyServers> {
-        new.changed(&self.loads, Change::Bound)?;
-        self.scheduler = new;
-        Ok(())
-    }
-
-    /// The member for a new connection.
-    fn choose(&mut self, key: &Key, now: Duration) -> Option<&Member> {
-        let index = self.scheduler.choose(&self.loads, key, now)?;
-        self.members.get(index)
-    }
-}
 
 /// A virtual service. Workers share it; what an edit changes is behind the lock of [`Choice`] or
 /// in a new snapshot.
@@ -151,6 +44,8 @@ pub struct Service {
 pub struct Decision {
     /// The server, and how packets reach it now; the connection keeps this.
     pub binding: Arc<Binding>,
+    /// Whether it is the fallback server, which is for this connection only.
+    pub is_makeshift: bool,
 }
 
 impl Service {
@@ -160,7 +55,7 @@ impl Service {
             key: spec.key,
             traffic: Traffic::default(),
             policy: Policy::new(spec.extras.get_or_insert_default()),
-            choice: Mutex::new(Choice { scheduler, loads: Vec::new(), members: Vec::new() }),
+            choice: Mutex::new(Choice::by(scheduler)),
             nobody: OnceLock::new(),
             one_packet: AtomicBool::new(spec.one_packet),
             by_call: AtomicBool::new(has_engine(&spec)),
@@ -182,14 +77,14 @@ impl Service {
     /// Whether a connection or a template refers to one of its servers, or bypasses them.
     pub fn has_connections(&self) -> bool {
         let choice = self.choice();
-        let servers = choice.members().iter().map(|member| &member.server);
+        let servers = choice.everyone().map(|member| &member.server);
         servers.chain(self.bypassed()).any(|server| server.has_connections())
     }
 
     /// Counters of the service and its servers begin anew.
     pub fn zero(&self) {
         self.traffic.zero();
-        self.choice().members().iter().for_each(|member| member.server.traffic.zero());
+        self.choice().everyone().for_each(|member| member.server.traffic.zero());
     }
 
     /// Locks scheduler and servers. A worker that panicked while it held the lock has left a
@@ -267,12 +162,16 @@ impl Service {
         }
     }
 
-    /// The binding of the member with the highest score; those with none do not count.
+    /// The binding of the member with the highest score; those with none do not count. While the
+    /// fallback server stands in, it alone counts.
     pub fn choose_by<S: Ord>(
         &self,
         mut score: impl FnMut(&Member) -> Option<S>,
     ) -> Option<Arc<Binding>> {
         let choice = self.choice();
+        if let Some(fallback) = choice.standing_in() {
+            return score(fallback).map(|_| fallback.binding.clone());
+        }
         let scored = choice.members().iter().filter_map(|it| Some((score(it)?, &it.binding)));
         scored.max_by(|(one, _), (other, _)| one.cmp(other)).map(|(_, binding)| binding.clone())
     }
@@ -280,8 +179,11 @@ impl Service {
     /// Asks the scheduler for a server.
     pub fn schedule(&self, key: &Key, now: Duration) -> Option<Decision> {
         let mut choice = self.choice();
+        if let Some(fallback) = choice.standing_in() {
+            return Some(Decision { binding: fallback.binding.clone(), is_makeshift: true });
+        }
         let member = choice.choose(key, now)?;
-        Some(Decision { binding: member.binding.clone() })
+        Some(Decision { binding: member.binding.clone(), is_makeshift: false })
     }
 }
 

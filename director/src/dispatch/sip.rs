@@ -59,7 +59,7 @@ impl Callers {
         if !service.goes_by_call() {
             return;
         }
-        for member in service.choice().members() {
+        for member in service.choice().everyone() {
             if member.spec.forwarding == Forwarding::Nat {
                 let end = (member.spec.address.ip(), member.spec.address.port());
                 self.0.insert(end, member.binding.clone());

@@ -118,6 +118,15 @@ impl State {
         matches!(self, State::Established | State::Sctp(SctpState::Established))
     }
 
+    /// Whether the ends are still shaking hands.
+    pub fn is_embryonic(self) -> bool {
+        match self {
+            State::SynSent | State::SynRecv | State::SynAck => true,
+            State::Sctp(state) => state.is_embryonic(),
+            _ => false,
+        }
+    }
+
     /// Whether a packet that opens starts a new connection in place of one in this state, unless
     /// `conn_reuse_mode` is 0.
     pub fn may_be_reused(self) -> bool {

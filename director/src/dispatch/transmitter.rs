@@ -39,7 +39,7 @@ impl From<&ServerSpec> for Transmitter {
 }
 
 /// What a tunnel of this type puts around a packet.
-pub(super) fn encapsulation(tunnel: Tunnel) -> Encapsulation {
+pub(crate) fn encapsulation(tunnel: Tunnel) -> Encapsulation {
     match tunnel {
         Tunnel::Ipip => Encapsulation::Ipip,
         Tunnel::Gue { port, checksum } => Encapsulation::Gue {

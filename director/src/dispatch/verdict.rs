@@ -118,6 +118,7 @@ reasons! {
         NoServerReset = "no_server_reset", "The service has no server that may take a new connection; RST was sent (`no_destination`).";
         ServerGone = "server_gone", "The connection's server has been removed; the client was told with RST or ICMP (`gone_server`).";
         ServerRemoved = "server_removed", "The connection's server has been removed; the client's packets wait for its return or the timeout, as in the kernel.";
+        ServerLost = "server_lost", "The connection's server has failed, so the connection is over; who sent the packet was told with RST, or ICMP over SCTP (`teardown`).";
         DropPacket = "drop_packet", "It would have opened a connection, and `drop_packet` is there to drop some of those.";
         NoConnection = "no_connection", "A NAT server's packet that belongs to no connection; with `nat_icmp_send`, ICMP port unreachable was sent.";
         NoCallId = "no_call_id", "A datagram without a usable Call-ID for a service that goes by it (persistence engine sip).";

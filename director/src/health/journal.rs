@@ -51,6 +51,13 @@ impl Journal {
         events.iter().filter(|event| event.number > number).cloned().collect()
     }
 
+    /// At most `most` of them.
+    pub fn some_after(&self, number: u64, most: usize) -> Vec<Event> {
+        let events = self.lock();
+        let first = events.partition_point(|event| event.number <= number);
+        events.iter().skip(first).take(most).cloned().collect()
+    }
+
     /// The number of the newest event, to be awaited.
     pub fn newest(&self) -> watch::Receiver<u64> {
         self.newest.subscribe()
@@ -77,6 +84,10 @@ mod tests {
         let last = REMEMBERED as u64 + 2;
         assert_eq!(numbers(last - 2), [last - 1, last]);
         assert_eq!(numbers(0).first(), Some(&3));
+        let some = journal.some_after(last - 3, 2);
+        assert_eq!(some.iter().map(|event| event.number).collect::<Vec<_>>(), [last - 2, last - 1]);
+        assert_eq!(journal.some_after(0, 1)[0].number, 3);
+        assert_eq!(journal.some_after(last, 1), []);
         assert_eq!(*journal.newest().borrow(), last);
     }
 }

@@ -16,7 +16,16 @@
 //!
 //! Everything above `watch.rs` but the checks themselves is sans-IO.
 
+mod chance;
+pub mod checks;
+pub mod direction;
+pub mod feedback;
 pub mod journal;
+pub mod judge;
+pub mod memory;
 pub mod outcome;
+pub mod path;
 pub mod plan;
 pub mod servers;
+pub mod tally;
+pub mod watch;

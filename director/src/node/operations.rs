@@ -204,6 +204,7 @@ impl Operations for Control {
             ports: Vec::new(),
             verdicts: answers::frames(&host),
             overflow: Vec::new(),
+            health: None,
             warnings: answers::warnings(&host, &scene),
         }
     }

@@ -3,11 +3,13 @@
 
 mod addresses;
 mod cores;
+mod health;
 mod lock;
 mod neighbours;
 mod operations;
 mod ports;
 mod reload;
+mod rouser;
 mod workers;
 
 use std::path::PathBuf;
@@ -17,7 +19,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use arc_swap::ArcSwap;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::interval;
+use tokio::time::{MissedTickBehavior, interval};
 use tracing::{error, info};
 
 use crate::config::{self, Config, Mode};
@@ -29,10 +31,12 @@ use crate::network::{Follower, Network};
 use crate::node;
 use crate::table::Table;
 use addresses::Addresses;
+use health::Health;
 pub(crate) use lock::interfaces;
 use neighbours::Neighbours;
 use operations::Director;
 use ports::Opened;
+use rouser::Rouser;
 use workers::Workers;
 
 /// How often the control plane looks after what has no event of its own.
@@ -71,14 +75,17 @@ pub async fn run(path: PathBuf) -> Result<()> {
     let _keeper = Keeper::start(&shared).context("a thread for memory")?;
     let mut workers =
         Workers::start(&mut opened, cpus, &shared, &table, &network, &follower, epoch)?;
+    reload::first(&table, &config, epoch)?;
+    let way = crate::health::path::Path::new(network.clone(), follower.resolver());
+    let health = Arc::new(Health::begin(&config, &table, way, epoch)?);
     let director = Arc::new(Director::new(
         path.clone(),
         epoch,
         table.clone(),
         opened.views(),
         workers.statuses.clone(),
+        health.clone(),
     ));
-    reload::first(&table, &config, epoch)?;
     let mut addresses = Addresses::new(&config, network.clone())?;
     // Steering comes last: from here on packets arrive. A table that does not fit ends us here; at
     // run time the operator is told, and what is there goes on.
@@ -91,10 +98,12 @@ pub async fn run(path: PathBuf) -> Result<()> {
         follower: &follower,
         workers: &mut workers,
         director: &director,
+        health: &health,
         epoch,
         config,
         behind: false,
         neighbours: Neighbours::default(),
+        rouser: Rouser::default(),
     };
     running.neighbours.have_changed();
     running.follow();
@@ -144,11 +153,13 @@ struct Running<'a> {
     follower: &'a Follower,
     workers: &'a mut Workers,
     director: &'a Arc<Director>,
+    health: &'a Health,
     epoch: Instant,
     config: Config,
     /// Whether the kernel has not been told all of the last change.
     behind: bool,
     neighbours: Neighbours,
+    rouser: Rouser,
 }
 
 impl Running<'_> {
@@ -158,12 +169,15 @@ impl Running<'_> {
         let mut publications = self.follower.publications();
         let mut housekeeping = interval(HOUSEKEEPING);
         let mut estimation = interval(ESTIMATE_INTERVAL);
+        let mut rousing = interval(rouser::PERIOD);
+        rousing.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 _ = signals.terminate.recv() => { info!("SIGTERM: ending"); return Ok(()); }
                 _ = signals.interrupt.recv() => { info!("SIGINT: ending"); return Ok(()); }
                 _ = signals.hangup.recv() => {
                     reload::again(self.director, self.table, &mut self.config, self.epoch);
+                    self.health.reload(&self.config);
                 }
                 () = changed.notified() => {
                     self.table.end_orphans();
@@ -172,6 +186,7 @@ impl Running<'_> {
                 () = self.workers.ended.notified() => self.workers.check()?,
                 _ = housekeeping.tick() => {
                     self.table.sweep(self.epoch.elapsed());
+                    self.health.reconcile();
                     self.workers.check_frames();
                     self.addresses.announce_again();
                     // A route to a server is another one, or an address of ours is gone.
@@ -185,6 +200,7 @@ impl Running<'_> {
                     }
                 }
                 _ = estimation.tick() => self.table.estimate(),
+                _ = rousing.tick(), if self.table.has_eager_work() => self.rouse(),
             }
         }
     }
@@ -206,6 +222,24 @@ impl Running<'_> {
                 director.clear_warning("kernel");
                 self.behind = false;
             }
+        }
+    }
+
+    /// Goes on rousing silent clients of servers that have failed.
+    fn rouse(&mut self) {
+        let silent = self.table.take_eager_work(rouser::AT_ONCE);
+        match self.rouser.rouse(&silent) {
+            Err(error) => {
+                let message = format!(
+                    "silent clients of failed servers are not roused (teardown = \"eager\"): a raw \
+                     socket cannot be opened: {error}; it takes the capability CAP_NET_RAW"
+                );
+                if self.director.warn("eager", message.clone()) {
+                    error!("{message}");
+                }
+            }
+            Ok(()) if silent.is_empty() => {}
+            Ok(()) => self.director.clear_warning("eager"),
         }
     }
 

@@ -5,13 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use super::health::Health;
 use crate::control::api::{
     BatchOutcome, ConnectionView, OnRefusal, PortView, Refusal, ServiceView, Status, Timeouts,
     VerdictCount,
 };
+use crate::control::health::ServerHealth;
 use crate::control::operations::{Command, Operations};
 use crate::dispatch::connections::SHARDS;
 use crate::fwmark::Rule;
+use crate::health::journal::Journal;
 use crate::table::Table;
 use crate::worker::WorkerStatus;
 
@@ -26,6 +29,7 @@ pub(super) struct Director {
     /// Interface, queue, worker and kind of each port, in the order of the workers' ports.
     ports: Vec<PortView>,
     statuses: Vec<Arc<WorkerStatus>>,
+    health: Arc<Health>,
     /// By topic.
     warnings: Mutex<BTreeMap<&'static str, String>>,
 }
@@ -37,8 +41,9 @@ impl Director {
         table: Arc<Table>,
         ports: Vec<PortView>,
         statuses: Vec<Arc<WorkerStatus>>,
+        health: Arc<Health>,
     ) -> Director {
-        Director { path, epoch, table, ports, statuses, warnings: Mutex::default() }
+        Director { path, epoch, table, ports, statuses, health, warnings: Mutex::default() }
     }
 
     pub(super) fn config_path(&self) -> &Path {
@@ -138,6 +143,14 @@ impl Operations for Director {
         self.table.marks()
     }
 
+    fn servers(&self) -> Vec<ServerHealth> {
+        self.health.servers()
+    }
+
+    fn journal(&self) -> Option<Arc<Journal>> {
+        Some(self.health.journal())
+    }
+
     fn connections(&self, part: usize) -> Option<Vec<ConnectionView>> {
         self.table.connection_views(part, self.epoch.elapsed())
     }
@@ -160,6 +173,7 @@ impl Operations for Director {
             ports: self.port_views(),
             verdicts: self.verdict_counts(),
             overflow: self.overflow_counts(),
+            health: self.health.summary(),
             warnings,
         }
     }

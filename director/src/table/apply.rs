@@ -8,8 +8,11 @@ use std::time::Duration;
 use schedulers::{Flags, Options, Scheduler, Server, ServerId};
 
 use super::check::{self, refuse};
+use super::trash::Role;
 use super::{State, Table};
-use crate::control::api::{Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec};
+use crate::control::api::{
+    Bias, BiasWindow, Extras, Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec,
+};
 use crate::control::operations::Command;
 use crate::dispatch::connections::Binding;
 use crate::dispatch::service::{Choice, Member, RealServer, Service};
@@ -35,7 +38,7 @@ impl Table {
         now: Duration,
     ) -> Result<(), Refusal> {
         match command {
-            Command::AddService { service } => self.add_service(state, service),
+            Command::AddService { service } => self.add_service(state, service, now),
             Command::EditService { service } => self.edit_service(state, service),
             Command::DeleteService { service } => delete_service(state, &service, now),
             Command::Flush => {
@@ -80,7 +83,12 @@ impl Table {
         Ok(scheduler)
     }
 
-    fn add_service(&self, state: &mut State, spec: ServiceSpec) -> Result<(), Refusal> {
+    fn add_service(
+        &self,
+        state: &mut State,
+        spec: ServiceSpec,
+        now: Duration,
+    ) -> Result<(), Refusal> {
         // What is there already is said before what is wrong, as the kernel does.
         if state.services.find(&spec.key).is_ok() {
             return Err(service_exists());
@@ -88,8 +96,12 @@ impl Table {
         check::service(&spec)?;
         let scheduler = self.scheduler(&spec)?;
         let service = Arc::new(Service::new(spec, scheduler));
+        let key = service.key;
         state.services.push(service.clone());
         state.show(service);
+        // The file's, though it was an operator who removed it and adds it again.
+        let fallback = state.declared.get(&key).and_then(|declared| declared.fallback.clone());
+        self.declare_fallback(state, &key, fallback.as_ref(), now);
         Ok(())
     }
 
@@ -97,7 +109,9 @@ impl Table {
         let service = state.services.find(&spec.key)?.clone();
         check::service(&spec)?;
         let old = service.spec();
-        if old.scheduler != spec.scheduler || old.flags != spec.flags {
+        // Extras that are not spoken of stay as they are.
+        let spec = ServiceSpec { extras: spec.extras.or(old.extras), ..spec };
+        if makes_of(&old) != makes_of(&spec) {
             let scheduler = self.scheduler(&spec)?;
             service.choice().replace_scheduler(scheduler).map_err(too_many)?;
         }
@@ -133,8 +147,7 @@ impl Table {
         check::server_address(spec.address.ip())?;
         let spec = self.settle(spec);
         let (server, former) = self.server(state, key, &spec);
-        server.load.set_weight(spec.weight);
-        server.load.set_thresholds(spec.upper_threshold, spec.lower_threshold);
+        server.weigh(&spec);
         let binding = self.bind(&service, &server, &spec);
         let member = Member { server: server.clone(), binding, spec: spec.clone() };
         if let Err(error) = choice.add(member) {
@@ -168,12 +181,17 @@ impl Table {
         key: &ServiceKey,
         spec: &ServerSpec,
     ) -> (Arc<RealServer>, Option<Arc<Service>>) {
-        if let Some(removed) = state.trash.find(key, spec.address) {
+        if let Some(removed) = state.trash.find(key, spec.address, Role::Server) {
             return (removed.server.clone(), Some(removed.service.clone()));
         }
+        (self.new_server(spec.address, spec.weight), None)
+    }
+
+    /// A server that there has not been.
+    pub(super) fn new_server(&self, address: SocketAddr, weight: i32) -> Arc<RealServer> {
         let id = ServerId(self.next_server.fetch_add(1, Relaxed));
-        let (ip, port) = (spec.address.ip(), spec.address.port());
-        (Arc::new(RealServer::new(Arc::new(Server::new(id, ip, port, spec.weight)))), None)
+        let load = Server::new(id, address.ip(), address.port(), weight);
+        Arc::new(RealServer::new(Arc::new(load)))
     }
 
     /// A server has come into the list of `service`; it may come back from `former`.
@@ -190,7 +208,7 @@ impl Table {
             server.traffic.zero();
         }
         server.set_available(true);
-        state.trash.forget(&service.key, server.address());
+        state.trash.forget(&service.key, server);
     }
 
     fn edit_server(
@@ -229,6 +247,12 @@ impl Table {
     }
 }
 
+/// What a service's scheduler is made of: when that is another one, so is the scheduler.
+pub(super) fn makes_of(spec: &ServiceSpec) -> (&str, u32, Bias, BiasWindow) {
+    let Extras { bias, bias_window, .. } = spec.extras.unwrap_or_default();
+    (&spec.scheduler, spec.flags, bias, bias_window)
+}
+
 fn delete_service(state: &mut State, key: &ServiceKey, now: Duration) -> Result<(), Refusal> {
     let service = state.services.remove(key)?;
     state.hide(&service);
@@ -242,6 +266,10 @@ pub(super) fn drain(state: &mut State, service: &Arc<Service>, now: Duration) {
     while !choice.members().is_empty() {
         let member = choice.remove(0);
         put_away(state, service, member, now);
+    }
+    if let Some(member) = choice.set_fallback(None) {
+        state.forget_server(&service.key, &member.spec);
+        state.trash.put_fallback(service, member, now);
     }
     state.trash.put_bypassed(service, now);
     state.orphaned = true;

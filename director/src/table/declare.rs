@@ -60,7 +60,7 @@ impl Table {
             let fail = |refusal| Refused { service: Some(key), refusal };
             check::service(&declared.service).map_err(fail)?;
             check::scheduler(&declared.service.scheduler).map_err(fail)?;
-            for server in &declared.servers {
+            for server in declared.servers.iter().chain(&declared.fallback) {
                 check::server(&key, server).map_err(fail)?;
                 check::server_address(server.address.ip()).map_err(fail)?;
             }
@@ -131,6 +131,10 @@ impl Reload<'_> {
                 Command::AddServer { service, server }
             };
             self.change(key, command);
+        }
+        let fallback = declared.fallback.as_ref();
+        if self.table.declare_fallback(self.state, &key, fallback, self.now) {
+            self.changes.made += 1;
         }
     }
 

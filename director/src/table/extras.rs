@@ -1,12 +1,18 @@
 //! What is wrong with the extras that somebody asks for: the limits are those of the file.
 
+use std::ops::RangeInclusive;
+
 use super::check::refuse;
 use crate::control::api::{
-    Extras, MssClamp, NoDestination, OwnTimeouts, Protocol, Refusal, RefusalKind, ServiceKey,
+    BiasWindow, Extras, MssClamp, NoDestination, OwnTimeouts, Protocol, Refusal, RefusalKind,
+    ServiceKey,
 };
 
 /// The longest timeout, seconds (INT_MAX / HZ, the kernel's limit at the usual HZ of 1000).
 const LONGEST_TIMEOUT: u32 = 2_147_483;
+
+/// Milliseconds in which a new connection may be in progress.
+const BIAS_WINDOWS: RangeInclusive<u32> = 100..=60_000;
 
 /// Extras of the service `key`.
 pub(super) fn check(key: &ServiceKey, wanted: &Extras) -> Result<(), Refusal> {
@@ -22,6 +28,11 @@ pub(super) fn check(key: &ServiceKey, wanted: &Extras) -> Result<(), Refusal> {
     {
         let (least, most) = (MssClamp::LEAST, MssClamp::MOST);
         return invalid(format!("mss_clamp {bytes} is not within {least}..={most}"));
+    }
+    let BiasWindow(window) = wanted.bias_window;
+    if !BIAS_WINDOWS.contains(&window) {
+        let (least, most) = (BIAS_WINDOWS.start(), BIAS_WINDOWS.end());
+        return invalid(format!("bias_window {window} ms is not within {least}..={most}"));
     }
     // A mark may stand for packets of every protocol.
     let ServiceKey::Address { protocol, .. } = *key else { return Ok(()) };

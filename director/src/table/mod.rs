@@ -9,7 +9,9 @@ mod apply;
 mod batch;
 mod check;
 mod declare;
+mod eager;
 mod extras;
+mod fallback;
 mod followed;
 mod ftp;
 mod interests;
@@ -18,6 +20,7 @@ mod publication;
 mod rehearsal;
 mod roster;
 mod settings;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod told;
@@ -41,6 +44,8 @@ use crate::dispatch::service::Services;
 use crate::dispatch::settings::Setting;
 use crate::fwmark::Rule;
 use crate::steer::MarkedSet;
+use eager::Eager;
+pub use eager::Silent;
 use followed::Followed;
 pub use interests::Interest;
 use marks::Marks;
@@ -61,6 +66,7 @@ pub struct Table {
     is_local: IsLocal,
     changed: Arc<Notify>,
     followed: Followed,
+    eager: Eager,
     next_server: AtomicU64,
     seed: u64,
 }
@@ -99,6 +105,7 @@ impl Table {
             is_local,
             changed: Arc::default(),
             followed: Followed::default(),
+            eager: Eager::default(),
             next_server: AtomicU64::new(1),
             seed,
         }
@@ -187,7 +194,7 @@ impl Table {
         let services: Vec<_> = self.lock().services.iter().cloned().collect();
         for service in services {
             service.traffic.estimate();
-            for member in service.choice().members() {
+            for member in service.choice().everyone() {
                 member.server.traffic.estimate();
             }
         }

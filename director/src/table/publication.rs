@@ -77,7 +77,7 @@ impl State {
             return;
         }
         for service in self.services.iter() {
-            for member in service.choice().members() {
+            for member in service.choice().everyone() {
                 self.shown.note_nat_server(&service.key, &member.spec);
             }
         }

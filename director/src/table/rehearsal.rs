@@ -75,6 +75,9 @@ impl Table {
                 }
                 check::service(&spec)?;
                 check::scheduler(&spec.scheduler)?;
+                // It is not what one of its name was that is removed in the same batch.
+                let extras = Some(spec.extras.unwrap_or_default());
+                let spec = ServiceSpec { extras, ..spec };
                 let key = spec.key;
                 plan.order.push(key);
                 let planned = Planned { spec, servers: Vec::new(), is_new: true };

@@ -1,7 +1,9 @@
 //! Commands with the kernel's answers, and reloads that change only what differs.
 
 mod batch;
+mod fallback;
 mod followers;
+mod standing;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

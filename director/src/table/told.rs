@@ -81,7 +81,7 @@ impl State {
         if let Ok(service) = self.services.find(key) {
             share.interests.extend(of_service(key));
             share.interests.extend(ftp::of_service(service));
-            for member in service.choice().members() {
+            for member in service.choice().everyone() {
                 let spec = &member.spec;
                 let transmitter = Transmitter::from(spec);
                 share.interests.extend(of_server(key, transmitter, spec.address, marks));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use schedulers::TooManyServers;
 
-use super::apply::{drain, put_away};
+use super::apply::{drain, makes_of, put_away};
 use super::rehearsal::{Plan, Planned};
 use super::{State, Table};
 use crate::control::api::{ServerSpec, ServiceKey, ServiceSpec};
@@ -59,7 +59,7 @@ impl Table {
             state.services.push(service.clone());
         }
         let before = service.spec();
-        let same_scheduler = (&before.scheduler, before.flags) == (&spec.scheduler, spec.flags);
+        let same_scheduler = makes_of(&before) == makes_of(&spec);
         state.touch(&service);
         let mut choice = service.choice();
         let same_servers = choice.members().iter().map(|member| member.spec.address);

@@ -1,10 +1,11 @@
-//! What has left the table but not yet its connections: removed servers, and forwarding methods
-//! that a server no longer has.
+//! What has left the table but not yet its connections: removed servers, lives of servers that are
+//! over, and forwarding methods that a server no longer has.
 //!
 //! As in the kernel, a removed server is kept for a while, and longer while it has connections: it
 //! comes back with them and with its counters when it is added again (as with the kernel's trash). Until then
 //! its packets must keep coming to us: those of clients would be reset by the kernel's stack, those
-//! of NAT servers would reach clients untranslated.
+//! of NAT servers would reach clients untranslated. A life that is over does not come back; it is kept
+//! for its dead connections, whose packets have to come to us to be answered.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -22,6 +23,21 @@ use crate::dispatch::transmitter::Transmitter;
 /// How long a removed server is kept at least, to be revived with its counters (as with the kernel's trash).
 pub(super) const TRASH_TIME: Duration = Duration::from_secs(120);
 
+/// How long a life that is over is kept at least: a worker that has just chosen it for a new
+/// connection has long made that by then.
+const LOST_TIME: Duration = Duration::from_secs(5);
+
+/// As what something that is in the trash may come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// A server among others.
+    Server,
+    /// The fallback server.
+    Fallback,
+    /// It does not come back.
+    None,
+}
+
 /// See the module.
 #[derive(Default)]
 pub(super) struct Trash {
@@ -35,11 +51,12 @@ struct Heap {
     former: Vec<Former>,
 }
 
-/// A removed server.
+/// A removed server, or a life of one that is over.
 pub(super) struct Removed {
     /// The service that it was removed from, or that was removed with it.
     pub(super) service: Arc<Service>,
     pub(super) server: Arc<RealServer>,
+    role: Role,
     transmitter: Transmitter,
     since: Duration,
     /// Whether it had connections when last looked at.
@@ -56,14 +73,28 @@ impl Trash {
     /// Keeps a server that has just been removed.
     pub(super) fn put(&mut self, service: &Arc<Service>, member: Member, now: Duration) {
         member.server.set_available(false);
-        self.keep(service, member.server, Transmitter::from(&member.spec), now);
+        let transmitter = Transmitter::from(&member.spec);
+        self.keep(service, member.server, Role::Server, transmitter, now);
+    }
+
+    /// Keeps a fallback server that has just been removed.
+    pub(super) fn put_fallback(&mut self, service: &Arc<Service>, member: Member, now: Duration) {
+        member.server.set_available(false);
+        let transmitter = Transmitter::from(&member.spec);
+        self.keep(service, member.server, Role::Fallback, transmitter, now);
+    }
+
+    /// Keeps a life of a server that has just ended.
+    pub(super) fn put_lost(&mut self, service: &Arc<Service>, member: Member, now: Duration) {
+        let transmitter = Transmitter::from(&member.spec);
+        self.keep(service, member.server, Role::None, transmitter, now);
     }
 
     /// Keeps what the connections that bypass the servers of a service have in place of one, now
     /// that the service has been removed: they go on.
     pub(super) fn put_bypassed(&mut self, service: &Arc<Service>, now: Duration) {
         if let Some(nobody) = service.bypassed() {
-            self.keep(service, nobody.clone(), Transmitter::Bypass, now);
+            self.keep(service, nobody.clone(), Role::None, Transmitter::Bypass, now);
         }
     }
 
@@ -71,11 +102,13 @@ impl Trash {
         &mut self,
         service: &Arc<Service>,
         server: Arc<RealServer>,
+        role: Role,
         transmitter: Transmitter,
         now: Duration,
     ) {
         self.services.entry(service.key).or_default().removed.push(Removed {
             service: service.clone(),
+            role,
             transmitter,
             since: now,
             busy: server.has_connections(),
@@ -83,16 +116,21 @@ impl Trash {
         });
     }
 
-    /// The removed server that would come back as `address` of the service `key`.
-    pub(super) fn find(&self, key: &ServiceKey, address: SocketAddr) -> Option<&Removed> {
+    /// The removed server that would come back as `address` of the service `key`, in this role.
+    pub(super) fn find(
+        &self,
+        key: &ServiceKey,
+        address: SocketAddr,
+        role: Role,
+    ) -> Option<&Removed> {
         let removed = &self.services.get(key)?.removed;
-        removed.iter().find(|removed| removed.server.address() == address)
+        removed.iter().find(|it| it.role == role && it.server.address() == address)
     }
 
     /// Forgets a server that has come back.
-    pub(super) fn forget(&mut self, key: &ServiceKey, address: SocketAddr) {
+    pub(super) fn forget(&mut self, key: &ServiceKey, server: &Arc<RealServer>) {
         if let Some(heap) = self.services.get_mut(key) {
-            heap.removed.retain(|removed| removed.server.address() != address);
+            heap.removed.retain(|removed| !Arc::ptr_eq(&removed.server, server));
         }
     }
 
@@ -168,7 +206,10 @@ impl Heap {
     fn sweep(&mut self, now: Duration, forgotten: &mut Vec<Arc<RealServer>>) -> bool {
         let before = self.removed.len() + self.former.len();
         self.former.retain(|former| former.server.has_connections());
-        let stays = |it: &Removed| now < it.since + TRASH_TIME || it.server.has_connections();
+        let stays = |it: &Removed| {
+            let least = if it.server.is_lost() { LOST_TIME } else { TRASH_TIME };
+            now < it.since + least || it.server.has_connections()
+        };
         forgotten.extend(self.removed.extract_if(.., |it| !stays(it)).map(|it| it.server));
         let mut changed = self.removed.len() + self.former.len() != before;
         for removed in &mut self.removed {

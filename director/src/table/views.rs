@@ -8,7 +8,7 @@ use crate::control::api::{
 };
 use crate::dispatch::connection::Connection;
 use crate::dispatch::connections::PART;
-use crate::dispatch::service::Service;
+use crate::dispatch::service::{Member, Service};
 use crate::dispatch::sip;
 
 impl Table {
@@ -41,28 +41,30 @@ impl Table {
 }
 
 fn service_view(service: &Service, declared: bool) -> ServiceView {
+    let choice = service.choice();
     ServiceView {
         spec: service.spec(),
         declared,
         stats: service.traffic.stats(),
-        servers: service
-            .choice()
-            .members()
-            .iter()
-            .map(|member| ServerView {
-                spec: shown(&member.spec),
-                local: member.spec.forwarding.is_local(),
-                active: member.server.load.active(),
-                inactive: member.server.load.inactive(),
-                persistent: member.server.templates(),
-                stats: member.server.traffic.stats(),
-            })
-            .collect(),
+        servers: choice.members().iter().map(server_view).collect(),
+        fallback: choice.fallback().map(server_view),
+    }
+}
+
+fn server_view(Member { server, spec, .. }: &Member) -> ServerView {
+    ServerView {
+        spec: shown(spec),
+        effective_weight: server.load.weight(),
+        local: spec.forwarding.is_local(),
+        active: server.load.active(),
+        inactive: server.load.inactive(),
+        persistent: server.templates(),
+        stats: server.traffic.stats(),
     }
 }
 
 /// A server with the method that was asked for.
-fn shown(spec: &ServerSpec) -> ServerSpec {
+pub(super) fn shown(spec: &ServerSpec) -> ServerSpec {
     ServerSpec { forwarding: spec.forwarding.asked(), ..spec.clone() }
 }
 

@@ -37,7 +37,7 @@ const LEAST: &[(&str, u64)] = &[
     ("passed_icmp", 40_000), ("passed_local", 1_000), ("icmp_sent", 10_000),
     ("truncated", 50_000), ("bad_header", 15_000), ("bad_ip_checksum", 5_000),
     ("no_server", 5_000), ("server_removed", 2_000),
-    ("no_server_reset", 500), ("server_gone", 500), ("resets_sent", 500), ("ttl_exceeded", 4_000), ("too_big", 500),
+    ("no_server_reset", 500), ("server_gone", 500), ("server_lost", 60), ("resets_sent", 500), ("ttl_exceeded", 4_000), ("too_big", 500),
     ("no_route", 1_000), ("no_port", 1_000), ("no_neighbour", 3_000), ("table_full", 20),
     ("passed_fragment", 5_000), ("fragment_overlap", 200), ("fragment_duplicate", 50),
     ("bad_fragment", 800), ("fragment_scattered", 100), ("bad_icmp_checksum", 1_000),
@@ -195,7 +195,7 @@ fn no_packet_panics_loses_a_frame_or_leaves_a_connection_behind() {
     }
     assert_eq!(scene.table.shared().connections.len(), 0);
     for service in scene.table.service_views() {
-        for server in &service.servers {
+        for server in service.servers.iter().chain(&service.fallback) {
             let left = (server.active, server.inactive, server.persistent);
             assert_eq!(left, (0, 0, 0), "{:?} {}", service.spec.key, server.spec.address);
         }

@@ -6,12 +6,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use director::config::DeclaredService;
 use director::control::api::{
-    Extras, Forwarding, GoneServer, MssClamp, NoDestination, OwnTimeouts, Persistence, Protocol,
-    ServerSpec, ServiceKey, ServiceSpec, Tunnel,
+    Bias, BiasWindow, Extras, Forwarding, GoneServer, MssClamp, NoDestination, OwnTimeouts,
+    Persistence, Protocol, ServerSpec, ServiceKey, ServiceSpec, Teardown, Tunnel,
 };
 use director::control::operations::Command;
 use director::dispatch::Shared;
+use director::health::plan::ServiceHealth;
+use director::health::servers::{Servers, Standing};
 use director::network::Resolver;
 use director::table::Table;
 use director::worker::{Upcall, Worker, WorkerParts, WorkerPort, WorkerStatus};
@@ -133,7 +136,29 @@ impl Scene {
                 }
             }
         }
+        scene.declare_fallbacks();
         scene
+    }
+
+    /// The first service of each protocol and VIP has a fallback server, whenever it is there.
+    fn declare_fallbacks(&self) {
+        let (port, ..) = SERVICES[0];
+        let views = self.table.service_views().into_iter();
+        let declared: Vec<_> = views
+            .filter_map(|view| match view.spec.key {
+                ServiceKey::Address { address, .. } if address.port() == port => {
+                    Some(DeclaredService {
+                        fallback: Some(spec(0, 13, address.ip(), 1)),
+                        service: view.spec,
+                        servers: Vec::new(),
+                        health: ServiceHealth::default(),
+                    })
+                }
+                _ => None,
+            })
+            .collect();
+        let declared = self.table.declare(&declared, &[], self.now).expect("they can be had");
+        assert_eq!(declared.refused, []);
     }
 
     fn change(&self, command: Command) {
@@ -183,8 +208,10 @@ impl Scene {
             gone_server: *random.pick(&[GoneServer::Drop, GoneServer::Rst, GoneServer::Reschedule]),
             no_destination: if tcp { NoDestination::Rst } else { NoDestination::Icmp },
             leave_quiesced: random.below(2) == 0,
+            bias: *random.pick(&[Bias::None, Bias::Linear(200), Bias::Ilb(2)]),
+            bias_window: BiasWindow(100 + random.below(9000) as u32),
+            teardown: *random.pick(&[Teardown::Lazy, Teardown::Eager, Teardown::None]),
             mss_clamp: MssClamp::ByRoute(tcp),
-            ..Extras::default()
         };
         let service = ServiceSpec { extras: Some(extras), ..view.spec };
         self.change(Command::EditService { service });
@@ -198,7 +225,7 @@ impl Scene {
         let (port, _, _, _, servers) = SERVICES[place];
         let service = ServiceKey::Address { protocol, address: SocketAddr::new(vip, port) };
         let chosen = servers.get(random.below(servers.len()));
-        match (random.below(9), chosen) {
+        match (random.below(12), chosen) {
             (0, _) => self.change(Command::DeleteService { service }),
             (1..4, _) => self.add_service(protocol, vip, place),
             (4, _) => self.edit_extras(service, random),
@@ -206,12 +233,28 @@ impl Scene {
                 let server = spec(place, server, vip, 1).address;
                 self.change(Command::DeleteServer { service, server });
             }
+            (9, Some(&server)) => {
+                let server = spec(place, server, vip, 1).address;
+                let standing = Standing {
+                    is_admitted: random.below(3) > 0,
+                    permille: 1 + random.below(3000) as u16,
+                };
+                self.table.stand(&service, server, standing);
+                self.table.report(&service, server, Some(random.below(10_001) as u16));
+            }
+            (10, Some(&server)) => {
+                let server = spec(place, server, vip, 1).address;
+                self.table.lose(&service, server, random.below(2) == 0, self.now);
+            }
+            (11, _) => _ = self.table.fall_back(&service, random.below(2) == 0),
             (_, Some(&server)) => {
                 let server = spec(place, server, vip, random.below(3) as i32);
                 self.change(Command::EditServer { service, server });
             }
             (_, None) => self.change(Command::Zero { service: Some(service) }),
         }
+        // Whom this would rouse is not here.
+        self.table.take_eager_work(100);
         self.table.sweep(self.now);
         self.table.estimate();
     }

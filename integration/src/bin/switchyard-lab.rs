@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
-use integration::{http, lab, ping, topology, udp};
+use integration::{http, lab, logons, ping, topology, udp};
 
 /// Builds networks of namespaces for Switchyard's tests, and makes traffic in them.
 #[derive(Debug, Parser)]
@@ -61,6 +61,18 @@ enum Command {
         /// Print the tally as JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Serve sessions that begin with work; a model, for newcomers among busy servers
+    ServeLogons {
+        /// Address and port
+        #[arg(long)]
+        listen: SocketAddr,
+        /// Seconds of a core that a logon needs
+        #[arg(long, default_value_t = 4.0)]
+        work: f64,
+        /// Cores that logons share
+        #[arg(long, default_value_t = 2.0)]
+        cores: f64,
     },
     /// Echo UDP datagrams with the server's name before them
     ServeUdpEcho {
@@ -133,6 +145,11 @@ fn main() -> Result<()> {
                 print_counts(&tally.errors);
             }
             exit_if(tally.failed() > 0)
+        }
+        Command::ServeLogons { listen, work, cores } => {
+            eprintln!("serves logons on {listen}");
+            let server = logons::Server { listen, work, cores };
+            server.serve(|peak| eprintln!("peak {peak}"))
         }
         Command::ServeUdpEcho { name, listen } => udp::serve_echo(&name, listen),
         Command::SendUdp { target, count, size, same_port, json } => {

@@ -35,6 +35,7 @@ mod netlink;
 mod process;
 mod readiness;
 mod record;
+mod refusal;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -45,7 +45,7 @@ const FULL: &str = "\
 -A -t 192.0.2.10:80 -s rr -p 300 --service-timeouts 7200,0,0 --gone-server reschedule --no-destination rst --leave-quiesced --mss-clamp 1400
 -a -t 192.0.2.10:80 -r 10.77.0.12:80 -g -w 3 -x 100 -y 50
 -a -t 192.0.2.10:80 -r 10.77.0.11:80 -g -w 3
--A -t 192.0.2.9:80 -s wlc --mss-clamp route
+-A -t 192.0.2.9:80 -s wlc --mss-clamp route --bias ilb:2 --bias-window 500 --teardown eager
 ";
 
 #[test]

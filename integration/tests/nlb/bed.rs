@@ -1,11 +1,12 @@
 //! A cluster with nginx on every host and a node before it, and the file that all of them read.
 
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use integration::cluster::{Cluster, VIP_V4, VIP_V6, host_addresses};
 use integration::lab::{Host, Process};
+use integration::nginx;
 use integration::running::Director;
 
 /// Both families with their VIP; the index is the one of `host_addresses`.
@@ -23,32 +24,6 @@ pub(crate) const DOWNLOAD: usize = 256 * 1024;
 pub(crate) fn is_vip(address: IpAddr) -> bool {
     address == VIP_V4 || address == VIP_V6
 }
-
-/// One nginx process in the foreground; all its files are in one folder.
-const NGINX: &str = "
-daemon off;
-master_process off;
-pid FOLDER/pid;
-error_log stderr warn;
-events { worker_connections 2048; }
-http {
-    access_log off;
-    keepalive_timeout 0;
-    client_body_temp_path FOLDER/body;
-    proxy_temp_path FOLDER/proxy;
-    fastcgi_temp_path FOLDER/fastcgi;
-    uwsgi_temp_path FOLDER/uwsgi;
-    scgi_temp_path FOLDER/scgi;
-    server {
-        listen 0.0.0.0:80 backlog=2048;
-        listen [::]:80 ipv6only=on backlog=2048;
-        root FOLDER;
-        default_type text/plain;
-        add_header X-Server NAME always;
-        location /download { limit_rate RATE; }
-    }
-}
-";
 
 /// The file of a site.
 #[derive(Clone, Debug)]
@@ -136,8 +111,11 @@ impl Bed {
     /// As [`build`](Bed::build), with more hosts than the file has.
     pub(crate) fn with_hosts(name: &str, hosts: usize, site: Site) -> Result<Bed> {
         let cluster = Cluster::build(name, hosts)?;
-        let _web =
-            cluster.hosts.iter().map(|host| nginx(&cluster, host, &site)).collect::<Result<_>>()?;
+        let _web = cluster
+            .hosts
+            .iter()
+            .map(|host| start_web(&cluster, host, &site))
+            .collect::<Result<_>>()?;
         let nodes = (0..hosts).map(|_| None).collect();
         Ok(Bed { cluster, site, nodes, _web })
     }
@@ -264,38 +242,9 @@ impl Bed {
     }
 }
 
-fn nginx(cluster: &Cluster, host: &Host, site: &Site) -> Result<Process> {
-    let folder = cluster.lab.logs().join(format!("nginx-{}", host.name()));
-    std::fs::create_dir(&folder)?;
-    std::fs::write(folder.join("page"), format!("{}\n", host.name()))?;
-    std::fs::write(folder.join("download"), "x".repeat(DOWNLOAD))?;
-    let config = folder.join("nginx.conf");
-    let text = NGINX
-        .replace("FOLDER", &folder.to_string_lossy())
-        .replace("RATE", &(DOWNLOAD / site.download_seconds.max(1)).to_string())
-        .replace("NAME", host.name());
-    std::fs::write(&config, text)?;
-    // Debian's nginx looks for its log before it reads the configuration: -e says where.
-    let process = host
-        .command("/usr/sbin/nginx")
-        .args(["-e", "stderr", "-p"])
-        .arg(&folder)
-        .arg("-c")
-        .arg(&config)
-        .spawn()?;
-    wait_for_tcp(host, HTTP, &process)?;
-    Ok(process)
-}
-
-/// Waits until something accepts TCP connections on a port of `host`.
-pub(crate) fn wait_for_tcp(host: &Host, port: u16, process: &Process) -> Result<()> {
-    let target = SocketAddr::from(([127, 0, 0, 1], port));
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while host.run(|| TcpStream::connect(target))?.is_err() {
-        if !process.is_running()? || Instant::now() > deadline {
-            bail!("{} does not serve {target}:\n{}", process.title(), process.log());
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    Ok(())
+fn start_web(cluster: &Cluster, host: &Host, site: &Site) -> Result<Process> {
+    let rate = DOWNLOAD / site.download_seconds.max(1);
+    let lines = format!("keepalive_timeout 0; location /download {{ limit_rate {rate}; }}");
+    let files = vec![("page", format!("{}\n", host.name())), ("download", "x".repeat(DOWNLOAD))];
+    nginx::start(&cluster.lab, host, &nginx::Site { port: HTTP, lines, files })
 }

@@ -7,10 +7,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use integration::cluster::client_addresses;
 use integration::lab::Process;
+use integration::nginx;
 use integration::udp::echo_many;
 use nix::sys::signal::Signal;
 
-use crate::bed::{Bed, DNS, ECHO, FAMILIES, Site, wait_for_tcp};
+use crate::bed::{Bed, DNS, ECHO, FAMILIES, Site};
 use crate::load::{failed, requests, tally};
 use crate::witness::Witness;
 use crate::{LAB_BINARY, can_run};
@@ -87,7 +88,7 @@ fn start_dns(bed: &Bed) -> Result<Vec<Process>> {
             .arg(format!("--txt-record=who.example.test,{}", host.name()))
             .spawn()?;
         // It listens on TCP as well.
-        wait_for_tcp(host, DNS, &process)?;
+        nginx::wait_for_tcp(host, DNS, &process)?;
         Ok(process)
     };
     bed.cluster.hosts.iter().map(start).collect()

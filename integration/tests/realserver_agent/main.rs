@@ -14,6 +14,7 @@ use pnet::packet::ipv4::{self, MutableIpv4Packet};
 use pnet::packet::ipv6::MutableIpv6Packet;
 use pnet::packet::udp::{self, MutableUdpPacket};
 
+mod by_file;
 mod gue_gre;
 
 const LAB_BINARY: &str = env!("CARGO_BIN_EXE_switchyard-lab");

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use integration::lab::Process;
+use integration::nginx;
 use integration::topology::{Kind, server_addresses};
 use integration::udp::{EchoTally, echo_many};
 
 use crate::bed::{Bed, DNS, ECHO, FAMILIES, Plan};
-use crate::{can_run, web};
+use crate::can_run;
 
 /// Questions to each VIP.
 const QUERIES: usize = 600;
@@ -28,7 +29,7 @@ pub(crate) fn start_dns(bed: &Bed) -> Result<Vec<Process>> {
                 .arg(format!("--txt-record=who.example.test,{}", server.name()))
                 .spawn()?;
             // It listens on TCP as well.
-            web::wait_for_tcp(server, DNS, &process)?;
+            nginx::wait_for_tcp(server, DNS, &process)?;
             Ok(process)
         })
         .collect()

@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use integration::lab::{Host, Process};
+use integration::nginx;
 use integration::topology::{Kind, server_addresses};
 
 use crate::bed::{Bed, Plan};
-use crate::{can_run, web};
+use crate::can_run;
 
 const FTP: u16 = 21;
 /// Bytes of the file: some thousand segments.
@@ -81,7 +82,7 @@ fn start_on(server: &Host, folder: &Path, address: IpAddr) -> Result<Process> {
     let lines = text.lines().filter(|line| !line.starts_with(&format!("{other}=")));
     std::fs::write(&config, lines.collect::<Vec<_>>().join("\n"))?;
     let process = server.command("/usr/sbin/vsftpd").arg(&config).spawn()?;
-    web::wait_for(server, SocketAddr::new(address, FTP), &process)?;
+    nginx::wait_for(server, SocketAddr::new(address, FTP), &process)?;
     Ok(process)
 }
 

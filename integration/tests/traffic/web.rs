@@ -1,41 +1,18 @@
 //! nginx on the servers; curl and wrk on the client.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use integration::lab::{Host, Process};
+use integration::nginx;
 
 use crate::bed::{Bed, HTTP};
 
 /// Bytes of the page: three segments.
 const PAGE: usize = 4000;
-
-/// One nginx process in the foreground; all its files are in one folder.
-const NGINX: &str = "
-daemon off;
-master_process off;
-pid FOLDER/pid;
-error_log stderr warn;
-events { worker_connections 1024; }
-http {
-    access_log off;
-    client_body_temp_path FOLDER/body;
-    proxy_temp_path FOLDER/proxy;
-    fastcgi_temp_path FOLDER/fastcgi;
-    uwsgi_temp_path FOLDER/uwsgi;
-    scgi_temp_path FOLDER/scgi;
-    server {
-        listen 0.0.0.0:PORT backlog=1024;
-        listen [::]:PORT ipv6only=on backlog=1024;
-        root FOLDER;
-        default_type text/plain;
-        add_header X-Server NAME always;
-    }
-}
-";
 
 /// wrk's script: who answered, and whether the page was whole.
 const SCRIPT: &str = r#"
@@ -65,42 +42,9 @@ pub(crate) fn start(bed: &Bed) -> Result<Vec<Process>> {
 }
 
 fn start_on(bed: &Bed, server: &Host) -> Result<Process> {
-    let folder = bed.topology.lab.logs().join(format!("nginx-{}", server.name()));
-    std::fs::create_dir(&folder)?;
-    std::fs::write(folder.join("page"), "x".repeat(PAGE))?;
-    let config = folder.join("nginx.conf");
-    let text = NGINX
-        .replace("FOLDER", &folder.to_string_lossy())
-        .replace("PORT", &HTTP.to_string())
-        .replace("NAME", server.name());
-    std::fs::write(&config, text)?;
-    // Debian's nginx looks for its log before it reads the configuration: -e says where.
-    let process = server
-        .command("/usr/sbin/nginx")
-        .args(["-e", "stderr", "-p"])
-        .arg(&folder)
-        .arg("-c")
-        .arg(&config)
-        .spawn()?;
-    wait_for_tcp(server, HTTP, &process)?;
-    Ok(process)
-}
-
-/// Waits until something accepts TCP connections on a port of `host`.
-pub(crate) fn wait_for_tcp(host: &Host, port: u16, process: &Process) -> Result<()> {
-    wait_for(host, SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port), process)
-}
-
-/// Waits until something accepts TCP connections at `target` inside `host`.
-pub(crate) fn wait_for(host: &Host, target: SocketAddr, process: &Process) -> Result<()> {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while host.run(|| TcpStream::connect(target))?.is_err() {
-        if !process.is_running()? || Instant::now() > deadline {
-            bail!("{} does not serve {target}:\n{}", process.title(), process.log());
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    Ok(())
+    let files = vec![("page", "x".repeat(PAGE))];
+    let site = nginx::Site { port: HTTP, lines: String::new(), files };
+    nginx::start(&bed.topology.lab, server, &site)
 }
 
 fn url(vip: IpAddr) -> String {

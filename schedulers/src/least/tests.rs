@@ -22,6 +22,7 @@ enum Step {
     Move { which: usize, to_active: bool },
     OpenAll,
     Rebind,
+    Replace { which: usize },
     Choose,
 }
 
@@ -38,6 +39,7 @@ fn step() -> impl Strategy<Value = Step> {
         9 => (which.clone(), 0..4_u32, any::<bool>())
             .prop_map(|(which, count, active)| Step::Open { which, count, active }),
         6 => (which.clone(), any::<bool>()).prop_map(|(which, active)| Step::Close { which, active }),
+        2 => which.clone().prop_map(|which| Step::Replace { which }),
         4 => (which, any::<bool>())
             .prop_map(|(which, to_active)| Step::Move { which, to_active }),
         1 => Just(Step::OpenAll),
@@ -72,6 +74,14 @@ impl World {
             Step::Add { weight } => self.add(weight),
             Step::AddMany { count } => (0..count).for_each(|n| self.add(1 + n as i32 % 3)),
             Step::Remove { which } if !self.servers.is_empty() => self.remove(index(which)),
+            Step::Replace { which } if !self.servers.is_empty() => {
+                let index = index(which);
+                let ended = self.servers[index].clone();
+                self.servers[index] = Arc::new(Server::new(ended.id(), ended.address(), 80, 2));
+                self.least.follow(&self.servers, Change::Replaced { index });
+                // What is left of the old one's counts concerns nobody.
+                load(&ended, 3, 0);
+            }
             Step::Shrink { to } => {
                 while self.servers.len() > to {
                     self.remove(0);
@@ -103,7 +113,7 @@ impl World {
                 self.least = Least::by(self.least.measure);
                 self.least.follow(&self.servers, Change::Bound);
             }
-            Step::Remove { .. } | Step::Choose => {}
+            Step::Remove { .. } | Step::Replace { .. } | Step::Choose => {}
         }
         let walked = least_loaded(each(&self.servers), self.least.measure);
         prop_assert_eq!(self.least.lightest(&self.servers), walked, "after {:?}", step);

@@ -37,7 +37,7 @@ impl DestinationHashing {
 
 impl Scheduler for DestinationHashing {
     fn changed(&mut self, servers: &[Arc<Server>], change: Change) -> Result<(), TooManyServers> {
-        if !matches!(change, Change::Edited { .. }) {
+        if !matches!(change, Change::Edited { .. } | Change::Replaced { .. }) {
             let in_turn = (0..servers.len()).cycle();
             self.slots.deal(in_turn.filter_map(|index| Remembered::at(servers, index)));
         }

@@ -5,7 +5,7 @@
 //! which takes its place. The remembered server's *overload flag is not looked at*: it may get
 //! connections beyond its upper threshold.
 
-use crate::least::Least;
+use crate::lightest::Lightest;
 use crate::locality::{Destinations, is_swamped};
 use crate::remembered::Remembered;
 use crate::weight::overhead_by_weight;
@@ -21,14 +21,14 @@ pub(crate) const ENTRY: Entry = Entry {
 
 struct LocalityBased {
     /// All servers, as wlc sees them.
-    all: Least,
+    all: Lightest,
     destinations: Destinations<Remembered>,
 }
 
 impl LocalityBased {
     fn new(options: &Options) -> LocalityBased {
         LocalityBased {
-            all: Least::by(overhead_by_weight),
+            all: Lightest::by(overhead_by_weight, options),
             destinations: Destinations::new(options.seed, Expirations::default().lblc),
         }
     }
@@ -47,6 +47,7 @@ impl Scheduler for LocalityBased {
     }
 
     fn choose(&mut self, servers: &[Arc<Server>], key: &Key, now: Duration) -> Option<usize> {
+        self.all.attend(servers, now);
         self.destinations.review(now, |_| ());
         if let Some(remembered) = self.destinations.get(key.destination, now) {
             if let Some(index) = remembered.find(servers)
@@ -55,11 +56,11 @@ impl Scheduler for LocalityBased {
             {
                 return Some(index);
             }
-            let index = self.all.lightest(servers)?;
+            let index = self.all.lightest(servers, now)?;
             *remembered = Remembered::at(servers, index)?;
             return Some(index);
         }
-        let index = self.all.lightest(servers)?;
+        let index = self.all.lightest(servers, now)?;
         if self.destinations.has_room() {
             self.destinations.insert(key.destination, Remembered::at(servers, index)?, now);
         }

@@ -5,11 +5,11 @@
 //! wlc chooses among all servers and the choice joins the set. A set of several that has not
 //! changed for [`Expirations::lblcr`] loses its most loaded server, so that a burst's replicas go again.
 
-use crate::least::Least;
+use crate::lightest::Lightest;
 use crate::locality::{Destinations, is_swamped};
 use crate::remembered::Remembered;
 use crate::replicas::{Replicas, Set};
-use crate::weight::{is_lighter, least_loaded, overhead_by_weight};
+use crate::weight::{is_lighter, overhead_by_weight};
 use crate::{
     Change, Entry, Expirations, Key, Options, Scheduler, Server, ServerId, TooManyServers,
 };
@@ -24,7 +24,7 @@ pub(crate) const ENTRY: Entry = Entry {
 
 struct Replicated {
     /// All servers, as wlc sees them.
-    all: Least,
+    all: Lightest,
     destinations: Destinations<Set>,
     replicas: Replicas,
 }
@@ -33,7 +33,7 @@ impl Replicated {
     fn new(options: &Options) -> Replicated {
         let expiration = Expirations::default().lblcr;
         Replicated {
-            all: Least::by(overhead_by_weight),
+            all: Lightest::by(overhead_by_weight, options),
             destinations: Destinations::new(options.seed, expiration),
             replicas: Replicas::new(),
         }
@@ -53,13 +53,12 @@ impl Scheduler for Replicated {
     fn choose(&mut self, servers: &[Arc<Server>], key: &Key, now: Duration) -> Option<usize> {
         let replicas = &mut self.replicas;
         let expiration = self.destinations.expiration();
+        self.all.attend(servers, now);
         self.destinations.review(now, |set| replicas.release(set));
         if let Some(set) = self.destinations.get(key.destination, now) {
             let members = replicas.members(set).filter_map(|member| member.find(servers));
-            let least = least_loaded(
-                members.map(|index| (index, servers[index].as_ref())),
-                overhead_by_weight,
-            );
+            let members = members.map(|index| (index, servers[index].as_ref()));
+            let least = self.all.lightest_of(members);
             // The kernel chooses before it shrinks the set: the server that leaves may be the one
             // that is used once more.
             if set.len() > 1
@@ -73,11 +72,11 @@ impl Scheduler for Replicated {
             {
                 return Some(index);
             }
-            let index = self.all.lightest(servers)?;
+            let index = self.all.lightest(servers, now)?;
             replicas.insert(set, Remembered::at(servers, index)?, now);
             return Some(index);
         }
-        let index = self.all.lightest(servers)?;
+        let index = self.all.lightest(servers, now)?;
         if self.destinations.has_room() {
             let mut set = Set::empty(now);
             replicas.insert(&mut set, Remembered::at(servers, index)?, now);

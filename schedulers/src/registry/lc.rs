@@ -3,13 +3,13 @@
 //! Follows `ip_vs_lc.c`. An active connection counts 257, any other 1 ([`Server::overhead`](crate::Server::overhead)).
 
 use crate::Entry;
-use crate::least::Least;
+use crate::lightest::Lightest;
 use crate::weight::overhead;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "lc",
     summary: "least connection: the fewest connections, active ones counting most",
-    create: |_| Box::new(Least::by(overhead)),
+    create: |options| Lightest::scheduler(overhead, options),
 };
 
 #[cfg(test)]

@@ -4,13 +4,13 @@
 //! then, so that it is put to use.
 
 use crate::Entry;
-use crate::least::Least;
+use crate::lightest::Lightest;
 use crate::weight::queue;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "nq",
     summary: "never queue: an idle server if there is one, else shortest expected delay",
-    create: |_| Box::new(Least::by(queue)),
+    create: |options| Lightest::scheduler(queue, options),
 };
 
 #[cfg(test)]

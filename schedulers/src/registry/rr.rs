@@ -31,7 +31,10 @@ impl Scheduler for RoundRobin {
                 let before = index.checked_sub(1);
                 self.cursor = before.and_then(|before| Remembered::at(servers, before));
             }
-            Change::Removed { .. } | Change::Added | Change::Edited { .. } => {}
+            Change::Removed { .. }
+            | Change::Added
+            | Change::Edited { .. }
+            | Change::Replaced { .. } => {}
         }
         Ok(())
     }

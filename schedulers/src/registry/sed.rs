@@ -4,13 +4,13 @@
 //! Weinrib and Shenker, "Greed is not enough", INFOCOM 1988.
 
 use crate::Entry;
-use crate::least::Least;
+use crate::lightest::Lightest;
 use crate::weight::expected_delay;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "sed",
     summary: "shortest expected delay: lowest (active + 1) / weight",
-    create: |_| Box::new(Least::by(expected_delay)),
+    create: |options| Lightest::scheduler(expected_delay, options),
 };
 
 #[cfg(test)]

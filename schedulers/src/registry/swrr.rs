@@ -51,7 +51,7 @@ impl Scheduler for SmoothRoundRobin {
             Change::Removed { index, .. } if index < self.owed.len() => {
                 self.owed.remove(index);
             }
-            Change::Removed { .. } | Change::Edited { .. } => {}
+            Change::Removed { .. } | Change::Edited { .. } | Change::Replaced { .. } => {}
         }
         self.owed.resize(servers.len(), 0);
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::{client, server};
-use crate::{Change, Flags, Key, Server, ServerId};
+use crate::{Bias, Change, Flags, Key, Server, ServerId};
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -75,9 +75,9 @@ fn promises(name: &str) -> Promises {
     }
 }
 
-fn live(entry: &Entry, flags: Flags, steps: &[Step]) -> Result<(), TestCaseError> {
+fn live(entry: &Entry, options: &Options, steps: &[Step]) -> Result<(), TestCaseError> {
     let Promises { always_finds, may_overload } = promises(entry.name);
-    let mut scheduler = (entry.create)(&Options { flags, seed: 3, ..Options::default() });
+    let mut scheduler = (entry.create)(options);
     let mut servers: Vec<Arc<Server>> = Vec::new();
     let mut now = Duration::from_secs(1);
     let mut next_id = 0;
@@ -143,6 +143,21 @@ fn live(entry: &Entry, flags: Flags, steps: &[Step]) -> Result<(), TestCaseError
     Ok(())
 }
 
+#[test]
+fn a_server_whose_counts_begin_anew_is_watched_for_connections_in_progress_as_before() {
+    for name in ["lc", "wlc", "sed", "nq", "lblc", "lblcr", "load"] {
+        let options = Options { bias: Bias::Ilb(2), ..Options::default() };
+        let mut scheduler = create(name, &options).unwrap();
+        let mut list = vec![server(1, 1), server(2, 1)];
+        scheduler.changed(&list, Change::Bound).unwrap();
+        list[1] = server(2, 1);
+        scheduler.changed(&list, Change::Replaced { index: 1 }).unwrap();
+        list[1].connection_opened();
+        list[1].handshake_begun();
+        assert_eq!(list[1].in_progress(), 1, "{name}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -151,8 +166,22 @@ proptest! {
         steps in prop::collection::vec(step(), 1..80),
         flags in prop_oneof![Just(0), Just(0x08), Just(0x10), Just(0x18)],
     ) {
+        let options = Options { flags: Flags(flags), seed: 3, ..Options::default() };
         for entry in REGISTRY {
-            live(entry, Flags(flags), &steps)?;
+            live(entry, &options, &steps)?;
+        }
+    }
+
+    #[test]
+    fn nor_does_it_with_a_bias(
+        steps in prop::collection::vec(step(), 1..80),
+        bias in prop_oneof![Just(Bias::Ilb(2)), Just(Bias::Ilb(0)), (0..=u16::MAX).prop_map(Bias::Linear)],
+        window in 0..10_000_u64,
+    ) {
+        let bias_window = Duration::from_millis(window);
+        let options = Options { bias, bias_window, seed: 3, ..Options::default() };
+        for entry in REGISTRY {
+            live(entry, &options, &steps)?;
         }
     }
 
@@ -190,7 +219,7 @@ fn names_are_unique_and_fit_the_sixteen_bytes_of_the_kernels_interface() {
     assert!(names.iter().all(|name| !name.is_empty() && name.len() < 16));
     let expected = [
         "rr", "wrr", "swrr", "lc", "wlc", "sed", "nq", "fo", "ovf", "twos", "dh", "sh", "mh",
-        "dht", "lblc", "lblcr",
+        "dht", "lblc", "lblcr", "load",
     ];
     assert_eq!(names, HashSet::from(expected));
     assert!(REGISTRY.iter().all(|entry| !entry.summary.is_empty()));

@@ -25,7 +25,8 @@ struct TwoChoices {
 
 impl TwoChoices {
     fn new(options: &Options) -> TwoChoices {
-        let sum = Rule { nobody: 0, measure: eligible_share, join: |older, newer| older + newer };
+        let sum: Rule<u64> =
+            Rule { nobody: 0, measure: eligible_share, join: |older, newer| older + newer };
         TwoChoices { draws: Draws { state: options.seed }, sums: Watched::by(sum) }
     }
 }

@@ -4,13 +4,13 @@
 //! one until it has caught up.
 
 use crate::Entry;
-use crate::least::Least;
+use crate::lightest::Lightest;
 use crate::weight::overhead_by_weight;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "wlc",
     summary: "weighted least connection: the fewest connections for its weight",
-    create: |_| Box::new(Least::by(overhead_by_weight)),
+    create: |options| Lightest::scheduler(overhead_by_weight, options),
 };
 
 #[cfg(test)]

@@ -122,3 +122,124 @@ fn workers_at_once_lose_no_count() {
     });
     assert_eq!((server.active(), server.inactive()), (0, 4000));
 }
+
+fn watched(weight: i32) -> Server {
+    let server = server(weight);
+    server.watch_progress(true);
+    server
+}
+
+/// Opens TCP connections, whose first packet makes them active.
+fn open_active(server: &Server, count: u32) {
+    for _ in 0..count {
+        server.connection_opened();
+        server.connection_moved(true);
+    }
+}
+
+#[test]
+fn nothing_is_in_progress_where_no_bias_watches() {
+    let server = server(1);
+    open_active(&server, 3);
+    server.handshake_begun();
+    assert_eq!((server.in_progress(), server.opened_since_report()), (0, 0));
+}
+
+#[test]
+fn a_connection_is_in_progress_until_the_window_is_over() {
+    let server = watched(1);
+    open_active(&server, 2);
+    server.turn_window(8);
+    open_active(&server, 1);
+    server.turn_window(7);
+    assert_eq!(server.in_progress(), 3);
+    server.turn_window(1);
+    assert_eq!(server.in_progress(), 1);
+    server.turn_window(8);
+    assert_eq!(server.in_progress(), 0);
+    open_active(&server, 5);
+    server.turn_window(usize::MAX);
+    assert_eq!(server.in_progress(), 0);
+}
+
+#[test]
+fn a_young_connection_that_was_closed_is_not_in_progress() {
+    let server = watched(1);
+    open_active(&server, 5);
+    server.connection_closed(true);
+    server.connection_moved(false);
+    assert_eq!(server.in_progress(), 3);
+    (0..3).for_each(|_| server.connection_moved(false));
+    assert_eq!(server.in_progress(), 0, "closing ones are inactive");
+}
+
+#[test]
+fn connections_that_never_become_active_are_in_progress_while_they_exist() {
+    let server = watched(1);
+    open(&server, 4);
+    assert_eq!(server.in_progress(), 4);
+    close(&server, 3);
+    assert_eq!(server.in_progress(), 1);
+}
+
+#[test]
+fn a_connection_is_in_progress_until_it_is_established_however_old() {
+    let server = watched(1);
+    for _ in 0..4 {
+        open_active(&server, 1);
+        server.handshake_begun();
+    }
+    server.turn_window(100);
+    assert_eq!(server.in_progress(), 4);
+    server.handshake_ended();
+    assert_eq!(server.in_progress(), 3);
+    (0..9).for_each(|_| server.handshake_ended());
+    assert_eq!(server.in_progress(), 0);
+    server.handshake_begun();
+    assert_eq!(server.in_progress(), 1, "ends told too often leave no debt");
+    (0..4).for_each(|_| server.connection_closed(true));
+    assert_eq!(server.in_progress(), 0, "nor is there a handshake without a connection");
+}
+
+#[test]
+fn without_a_window_only_those_that_are_not_established_are_in_progress() {
+    let server = watched(1);
+    open_active(&server, 3);
+    server.watch_progress(false);
+    assert_eq!(server.in_progress(), 0);
+    server.handshake_begun();
+    assert_eq!(server.in_progress(), 1);
+}
+
+#[test]
+fn a_report_contains_what_was_opened_before() {
+    let server = watched(1);
+    open(&server, 3);
+    assert_eq!((server.reported(), server.opened_since_report()), (None, 3));
+    server.report(Some(0));
+    assert_eq!((server.reported(), server.opened_since_report()), (Some(0), 0));
+    open(&server, 1);
+    assert_eq!(server.opened_since_report(), 1);
+    server.report(None);
+    assert_eq!((server.reported(), server.opened_since_report()), (None, 0));
+}
+
+#[test]
+fn workers_at_once_leave_no_progress_behind() {
+    let server = watched(1);
+    let work = || {
+        for _ in 0..5000 {
+            open_active(&server, 1);
+            server.handshake_begun();
+            server.handshake_ended();
+        }
+    };
+    std::thread::scope(|scope| {
+        let workers = [scope.spawn(work), scope.spawn(work)];
+        while workers.iter().any(|worker| !worker.is_finished()) {
+            server.turn_window(1);
+        }
+    });
+    server.turn_window(16);
+    assert_eq!((server.active(), server.in_progress()), (10_000, 0));
+}

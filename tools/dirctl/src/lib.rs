@@ -6,7 +6,10 @@
 
 pub mod clean;
 pub mod columns;
+pub mod events;
+pub mod local_time;
 pub mod nlb;
 pub mod paint;
+pub mod servers;
 pub mod settings;
 pub mod status;

@@ -1,17 +1,19 @@
 //! dirctl: the operator's command for the Switchyard director.
 
 use std::io::{self, IsTerminal, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use dirctl::clean::clean;
 use dirctl::nlb::old_words::{self, Said};
 use dirctl::nlb::verdict;
 use dirctl::nlb::way::{NoAnswer, Way};
 use dirctl::nlb::{self, Nlb};
 use dirctl::paint::Paint;
 use dirctl::settings::{self, Assignment};
-use dirctl::status;
+use dirctl::{events, local_time, servers, status};
 use director::control::api::RefusalKind;
 use director::control::client::Client;
 use director::control::nlb::{NlbReply, NlbRequest};
@@ -38,6 +40,29 @@ enum Subcommands {
     #[command(after_help = EXIT_CODES)]
     Status {
         /// Print what the control API answers, as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show how the real servers are: state, weights, connections, and why
+    #[command(after_help = SERVERS_HELP)]
+    Servers {
+        /// Only servers of this service: 192.0.2.10:80/tcp, 192.0.2.10, or a firewall mark
+        #[arg(value_name = "SERVICE")]
+        service: Option<String>,
+        /// Print what the control API answers, as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what has happened to real servers, one line each, in local time
+    #[command(after_help = EVENTS_HELP)]
+    Events {
+        /// Go on with events as they come, until interrupted
+        #[arg(long, short)]
+        follow: bool,
+        /// Only events with larger numbers (JSON shows them)
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        after: u64,
+        /// Print what the control API answers, a JSON object to a line
         #[arg(long)]
         json: bool,
     },
@@ -75,6 +100,53 @@ Exit codes:
   4   the hosts disagree about a packet
   64  wrong usage of this command, or a request that the node refuses";
 
+const SERVERS_HELP: &str = "\
+States:
+  up         it gets connections by its weight
+  draining   it gets no new ones, and keeps those that it has
+  down       it has failed: its connections end as `teardown` of the service says
+  unchecked  nobody watches it: the service has no `check` and no `agent`
+
+Weights are those asked for; 100 -> 60 means that schedulers go by 60, because of health or
+feedback. Under agent stands how realserver-agent is reached, the round trip, and the load that it
+reports. Lines below a server say why it is so.
+
+Examples:
+  dirctl servers                       # all
+  dirctl servers 192.0.2.10:80/tcp     # those of one service
+  dirctl servers --json | jq -r '.[] | select(.state == \"down\") | .address'
+
+Exit codes:
+  0   all are up, or nobody watches them
+  1   some are draining or down
+  2   the director is not running
+  3   the director cannot be asked: no permission, no answer, another version
+  64  wrong usage of this command, or no such service";
+
+const EVENTS_HELP: &str = "\
+The director remembers the last 4096 events since it started. If there were more between the last
+line and the next, a line says how many are forgotten.
+
+Events:
+  server_up, server_draining, server_down
+  weight_changed                     the effective weight: feedback, or an operator
+  direction_lost, direction_back     an agent is not heard any more; it is heard again
+  direction_mode                     it is reached another way: UDP, TCP
+  server_restarted                   its connections are dead, though it can be reached
+  all_down, some_up                  of a service
+  agent_refused, check_unable        something is set up wrong
+
+Examples:
+  dirctl events                        # what has happened
+  dirctl events --follow               # and what happens from now on
+  dirctl events --json --follow | while read -r event; do ...; done
+
+Exit codes:
+  0   done
+  2   the director is not running
+  3   the director cannot be asked, or has ended while it was followed
+  64  wrong usage of this command";
+
 const EXIT_CODES: &str = "\
 Exit codes:
   0   all is well
@@ -111,6 +183,8 @@ fn main() -> ExitCode {
     let outcome = match arguments.command {
         Subcommands::Nlb(_) => Ok(0),
         Subcommands::Status { json } => show_status(&socket, json),
+        Subcommands::Servers { service, json } => show_servers(&socket, service.as_deref(), json),
+        Subcommands::Events { follow, after, json } => show_events(&socket, after, follow, json),
         Subcommands::Settings { assignments } => settle(&socket, assignments),
     };
     ExitCode::from(match outcome {
@@ -164,13 +238,50 @@ fn settle(socket: &Path, assignments: Vec<Assignment>) -> Result<u8, ClientError
 fn show_status(socket: &Path, json: bool) -> Result<u8, ClientError> {
     let status = Client::connect(socket)?.status()?;
     let text = if json {
-        let text = serde_json::to_string_pretty(&status).map_err(io::Error::from);
-        text.map_err(|error| ClientError::System { path: socket.to_path_buf(), error })? + "\n"
+        pretty(socket, serde_json::to_string_pretty(&status))?
     } else {
         status::text(&status, paint())
     };
     print(&text);
     Ok(if status.warnings.is_empty() { 0 } else { WARNINGS })
+}
+
+/// JSON as a text of its own.
+fn pretty(socket: &Path, text: serde_json::Result<String>) -> Result<String, ClientError> {
+    let text = text.map_err(io::Error::from);
+    let text = text.map_err(|error| ClientError::System { path: socket.to_path_buf(), error })?;
+    Ok(text + "\n")
+}
+
+fn show_servers(socket: &Path, service: Option<&str>, json: bool) -> Result<u8, ClientError> {
+    let mut servers = Client::connect(socket)?.servers()?;
+    if let Some(word) = service {
+        servers.retain(|server| servers::is_meant(&server.service, word));
+        if servers.is_empty() {
+            let word = clean(word);
+            let _ = writeln!(io::stderr(), "dirctl: no service {word:?} with servers is there");
+            return Ok(USAGE);
+        }
+    }
+    let text = if json {
+        pretty(socket, serde_json::to_string_pretty(&servers))?
+    } else {
+        servers::text(&servers, paint())
+    };
+    print(&text);
+    Ok(if servers::are_all_up(&servers) { 0 } else { WARNINGS })
+}
+
+fn show_events(socket: &Path, after: u64, follow: bool, json: bool) -> Result<u8, ClientError> {
+    let (zone, paint) = (local_time::here(), paint());
+    let mut output = io::stdout();
+    Client::connect(socket)?.events(after, follow, |told| {
+        let line = if json { events::json(&told) } else { events::line(&told, &zone, paint) };
+        let written = output.write_all(line.as_bytes()).and_then(|()| output.flush());
+        // A reader that has left wants no more.
+        if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    Ok(0)
 }
 
 /// `dirctl nlb ...`

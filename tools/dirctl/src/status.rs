@@ -1,6 +1,6 @@
 //! `dirctl status`: the director at a glance.
 
-use director::control::api::{PortView, Status};
+use director::control::api::{HealthSummary, PortView, Status};
 
 use crate::clean::{clean, count, duration};
 use crate::columns::{Side, columns};
@@ -37,6 +37,9 @@ pub fn text(status: &Status, paint: Paint) -> String {
             )
         },
     ];
+    if let Some(health) = &status.health {
+        lines.push(servers(health, paint));
+    }
     // A node's packets pass a filter on their way to the kernel: it has no ports.
     if !node {
         lines.push(String::new());
@@ -58,6 +61,22 @@ pub fn text(status: &Status, paint: Paint) -> String {
         }
     }
     lines.join("\n") + "\n"
+}
+
+/// `12 up, 1 draining, 2 down`
+fn servers(health: &HealthSummary, paint: Paint) -> String {
+    let HealthSummary { up, draining, down, unchecked } = *health;
+    let mut text = format!("  servers        {up} up");
+    for (number, word) in [(draining, "draining"), (down, "down"), (unchecked, "not watched")] {
+        if number > 0 {
+            text.push_str(&format!(", {number} {word}"));
+        }
+    }
+    match (draining, down) {
+        (0, 0) => text,
+        (_, 0) => paint.warning(&text),
+        _ => paint.loss(&text),
+    }
 }
 
 fn ports(ports: &[PortView], paint: Paint) -> Vec<String> {
@@ -137,6 +156,7 @@ mod tests {
             services: 1,
             ports: vec![port(0, 0), port(1, 17)],
             overflow: vec![],
+            health: None,
             verdicts: vec![
                 verdict("ttl_exceeded", "TTL ran out", 3),
                 verdict("forwarded", "sent to a real server", 123_000),
@@ -176,6 +196,21 @@ Warnings
         assert!(text.contains("configuration  none\n"), "{text}");
         assert!(text.contains("none: no packet reaches this director\n"), "{text}");
         assert!(text.ends_with("\n  none yet\n"), "{text}");
+    }
+
+    #[test]
+    fn servers_are_counted_when_somebody_watches_them() {
+        let line = |up, draining, down, unchecked, paint| {
+            let health = Some(HealthSummary { up, draining, down, unchecked });
+            let text = text(&Status { health, ..status() }, paint);
+            text.lines().find(|line| line.contains("servers   ")).map(str::to_owned).unwrap()
+        };
+        let plain = Paint::default();
+        assert_eq!(line(12, 1, 2, 0, plain), "  servers        12 up, 1 draining, 2 down");
+        assert_eq!(line(12, 0, 0, 3, plain), "  servers        12 up, 3 not watched");
+        let colour = Paint::new(true, None, None);
+        assert!(line(1, 0, 1, 0, colour).starts_with("\u{1b}[31m"));
+        assert!(line(1, 0, 0, 0, colour).starts_with("  servers"));
     }
 
     #[test]

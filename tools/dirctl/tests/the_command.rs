@@ -1,16 +1,23 @@
 //! The built command against a control server: text, JSON and exit codes.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
-use director::control::api::{ConnectionView, Refusal, RefusalKind, ServiceView, Status, Timeouts};
+use director::control::api::{
+    ConnectionView, Protocol, Refusal, RefusalKind, ServiceKey, ServiceView, Status, Timeouts,
+};
+use director::control::events::{Event, EventKind};
+use director::control::health::{HealthState, ServerHealth};
 use director::control::operations::{self, Operations};
 use director::control::{server, socket};
+use director::health::journal::Journal;
 
 /// A director that has nothing but warnings.
-struct Worried(Vec<String>);
+struct Worried(Vec<String>, Arc<Journal>);
 
 impl Operations for Worried {
     /// Takes any setting but one.
@@ -44,6 +51,14 @@ impl Operations for Worried {
         None
     }
 
+    fn servers(&self) -> Vec<ServerHealth> {
+        vec![server(11, HealthState::Up), server(12, HealthState::Down)]
+    }
+
+    fn journal(&self) -> Option<Arc<Journal>> {
+        Some(Arc::clone(&self.1))
+    }
+
     fn status(&self) -> Status {
         Status {
             version: "0.1.0".to_owned(),
@@ -56,9 +71,28 @@ impl Operations for Worried {
             services: 0,
             ports: vec![],
             overflow: vec![],
+            health: None,
             verdicts: vec![],
             warnings: self.0.clone(),
         }
+    }
+}
+
+fn server(last: u8, state: HealthState) -> ServerHealth {
+    let vip = SocketAddr::from(([192, 0, 2, last], 80));
+    ServerHealth {
+        service: ServiceKey::Address { protocol: Protocol::Tcp, address: vip },
+        address: SocketAddr::from(([10, 0, 0, last], 80)),
+        weight: 1,
+        effective_weight: 1,
+        state,
+        since: 1,
+        reason: String::new(),
+        kept: false,
+        active: 0,
+        inactive: 0,
+        checks: vec![],
+        direction: None,
     }
 }
 
@@ -81,19 +115,24 @@ impl Drop for Directory {
 
 /// Runs `work` while a director with these warnings listens.
 fn with_director(test: &str, warnings: &[&str], work: impl FnOnce(&Path)) {
+    with_journal(test, warnings, &Arc::default(), work);
+}
+
+/// The same with what has happened.
+fn with_journal(test: &str, warnings: &[&str], journal: &Arc<Journal>, work: impl FnOnce(&Path)) {
     let directory = Directory::new(test);
     let path = directory.0.join("control.sock");
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let (ready, is_ready) = std::sync::mpsc::channel();
     let warnings = warnings.iter().map(|text| (*text).to_owned()).collect();
-    let at = path.clone();
+    let (at, journal) = (path.clone(), Arc::clone(journal));
     let thread = std::thread::spawn(move || {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         runtime.enable_all().build().unwrap().block_on(async {
             let (listener, _file) = socket::bind(&at).unwrap();
             ready.send(()).unwrap();
             tokio::select! {
-                () = server::serve(listener, Arc::new(Worried(warnings))) => {}
+                () = server::serve(listener, Arc::new(Worried(warnings, journal))) => {}
                 _ = stopped => {}
             }
         });
@@ -151,6 +190,55 @@ fn settings_are_shown_and_set_and_a_refusal_is_wrong_usage() {
         let complaint = String::from_utf8(output.stderr).unwrap();
         assert!(complaint.contains("no setting 'no_such'"), "{complaint}");
         assert_eq!(dirctl(socket, &["settings", "sloppy_tcp"]).status.code(), Some(64));
+    });
+}
+
+#[test]
+fn servers_that_are_not_up_give_exit_code_1_and_one_service_can_be_asked_for() {
+    with_director("servers", &[], |socket| {
+        let output = dirctl(socket, &["servers"]);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            text.contains("10.0.0.11:80  up ") && text.contains("10.0.0.12:80  down"),
+            "{text}"
+        );
+        let output = dirctl(socket, &["servers", "192.0.2.11", "--json"]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let servers: Vec<ServerHealth> = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(servers, [server(11, HealthState::Up)]);
+        let output = dirctl(socket, &["servers", "192.0.2.13:80/tcp"]);
+        assert_eq!(output.status.code(), Some(64), "{output:?}");
+    });
+}
+
+#[test]
+fn events_are_shown_and_followed_while_they_happen() {
+    let journal = Arc::new(Journal::default());
+    let note = |kind| {
+        journal.note(kind, Event { reason: "because".to_owned(), ..Event::default() });
+    };
+    note(EventKind::ServerDown);
+    with_journal("events", &[], &journal, |socket| {
+        let output = dirctl(socket, &["events"]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains("  server_down  ") && text.ends_with("  because\n"), "{text}");
+        assert_eq!(dirctl(socket, &["events", "--after", "1"]).stdout, b"");
+        let mut follower = Command::new(env!("CARGO_BIN_EXE_dirctl"))
+            .args(["events", "--follow", "--json"])
+            .env("SWITCHYARD_SOCKET", socket)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
+        let mut next =
+            || -> Event { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+        assert_eq!(next().kind, EventKind::ServerDown);
+        note(EventKind::ServerUp);
+        assert_eq!(next().kind, EventKind::ServerUp);
+        follower.kill().unwrap();
+        follower.wait().unwrap();
     });
 }
 

@@ -34,6 +34,10 @@ pub(crate) const NLB: [Needed; 6] = [
     ("ip", "iproute2"),
 ];
 
+/// What the suite of servers that fail runs.
+pub(crate) const HEALTH: [Needed; 3] =
+    [("nginx", "nginx-light"), ("haproxy", "haproxy"), ("ip", "iproute2")];
+
 /// What the parity suite runs: a Linux kernel as a program, and what is started in it.
 pub(crate) const PARITY: [Needed; 5] = [
     ("linux.uml", "user-mode-linux"),

@@ -22,6 +22,8 @@ pub(crate) enum Suite {
     Lab,
     /// Clusters without a dispatcher: in virtual time, and in network namespaces (root)
     Nlb,
+    /// Servers that fail, drain, come back and lie, with nginx and HAProxy (root)
+    Health,
     /// Switchyard next to the real kernel IPVS, packet by packet (root)
     Parity,
     /// Our ipvsadm next to the real one, byte by byte; the tools that call it (root)
@@ -30,6 +32,7 @@ pub(crate) enum Suite {
 
 /// The test programs that are suites of their own.
 const NLB: &str = "nlb";
+const HEALTH: &str = "health";
 const PARITY: &str = "parity";
 const GOLDEN: &str = "golden";
 
@@ -38,8 +41,15 @@ const GOLDEN: &str = "golden";
 const SIDE_BY_SIDE: usize = 2;
 
 impl Suite {
-    const ALL: [Suite; 6] =
-        [Suite::Lint, Suite::Unit, Suite::Lab, Suite::Nlb, Suite::Parity, Suite::Golden];
+    const ALL: [Suite; 7] = [
+        Suite::Lint,
+        Suite::Unit,
+        Suite::Lab,
+        Suite::Nlb,
+        Suite::Health,
+        Suite::Parity,
+        Suite::Golden,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -47,6 +57,7 @@ impl Suite {
             Suite::Unit => "unit",
             Suite::Lab => "lab",
             Suite::Nlb => NLB,
+            Suite::Health => HEALTH,
             Suite::Parity => PARITY,
             Suite::Golden => GOLDEN,
         }
@@ -91,6 +102,7 @@ pub(crate) fn run(suites: &[Suite], quick: bool) -> Result<bool> {
             Suite::Unit => unit(quick)?,
             Suite::Lab => lab(quick)?,
             Suite::Nlb => nlb(quick)?,
+            Suite::Health => health(quick)?,
             Suite::Parity => parity(quick)?,
             Suite::Golden => golden(quick)?,
         };
@@ -181,7 +193,7 @@ fn lab(quick: bool) -> Result<Tally> {
     packages::install(&packages::LAB)?;
     build_programs()?;
     let mut programs = test_programs(&["--release", "--package", "integration", "--test", "*"])?;
-    programs.retain(|(name, _)| ![NLB, PARITY, GOLDEN].contains(&name.as_str()));
+    programs.retain(|(name, _)| ![NLB, HEALTH, PARITY, GOLDEN].contains(&name.as_str()));
     as_root(&programs, 1, quick)
 }
 
@@ -194,7 +206,25 @@ fn nlb(quick: bool) -> Result<Tally> {
     if !quick {
         tally.add(owners()?);
     }
-    let programs = test_programs(&["--release", "--package", "integration", "--test", NLB])?;
+    tally.add(with_figures(NLB, quick, || {
+        println!("seconds; broken: connections that should have lived\n{FIGURES}");
+    })?);
+    Ok(tally)
+}
+
+/// Runs servers that fail, and closes with a table of what was measured.
+fn health(quick: bool) -> Result<Tally> {
+    packages::install(&packages::HEALTH)?;
+    build_programs()?;
+    with_figures(HEALTH, quick, || {
+        println!("{:<64} {:>7} {:>7}", "seconds, or what is said", "figure", "allowed");
+    })
+}
+
+/// Runs a test program whose tests print figures; `heading` comes before those, at the end.
+fn with_figures(name: &str, quick: bool, heading: impl FnOnce()) -> Result<Tally> {
+    let mut tally = Tally::default();
+    let programs = test_programs(&["--release", "--package", "integration", "--test", name])?;
     let mut figures = Vec::new();
     for (name, program) in programs {
         eprintln!("-- {name}");
@@ -209,7 +239,7 @@ fn nlb(quick: bool) -> Result<Tally> {
         };
         tally.add(follow_lines(&mut command, seen)?);
     }
-    println!("seconds; broken: connections that should have lived\n{FIGURES}");
+    heading();
     figures.iter().for_each(|figure| println!("{figure}"));
     Ok(tally)
 }

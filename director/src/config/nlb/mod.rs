@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::fields::{Field, Fields};
+use super::fields::{Field, Fields, set};
 use super::problem::Report;
 use super::{DeclaredService, Mode};
 pub use ::nlb::delivery::Delivery;
@@ -213,18 +213,6 @@ fn read_own(table: &Fields<'_>, nlb: &mut Nlb, report: &mut Report<'_>) {
         field.word(&[("one", false), ("all", true)], report)
     });
     set(&mut nlb.remote_control, table, "remote_control", |field| field.boolean(report));
-}
-
-/// Replaces `value` by that of `key`, if it is there and right.
-fn set<'a, T>(
-    value: &mut T,
-    table: &Fields<'a>,
-    key: &str,
-    read: impl FnOnce(Field<'a>) -> Option<T>,
-) {
-    if let Some(new) = table.get(key).and_then(read) {
-        *value = new;
-    }
 }
 
 /// `key` or `key_file`, not both.

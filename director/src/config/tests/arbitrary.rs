@@ -40,6 +40,23 @@ tunnel = { type = "gue", port = 5555, checksum = "remcsum" }
 weight = 3
 upper_threshold = 10
 lower_threshold = 5
+[[service]]
+listen = "192.0.2.10:81/tcp"
+forwarding = "nat"
+bias = "linear:200"
+bias_window = "500ms"
+teardown = "eager"
+check = ["tcp", { type = "http", path = "/", expect = [200, "204-299"], soft = 503, via = "path" }, { type = "udp", send = 'a\x00', expect = "hex:00ff" }, { type = "dns", name = "example.org", record = "AAAA", jitter = "5%" }, { type = "exec", command = ["/bin/true", "é"] }]
+agent = { period = "100ms", timeout = "500ms", key_file = "/k" }
+fallback = { address = "10.0.0.99:80", forwarding = "direct" }
+feedback = { least = "10%", most = "100%", step = "2.5%" }
+[health]
+memory = false
+[agent]
+listen = "0.0.0.0:6086"
+load = { cpu = 1.0, queue = 0.5 }
+check = ["tcp", { type = "http", path = "/" }]
+agent_check = 5555
 "#;
 
 /// Pieces that the grammar looks at, so that random texts get past its first checks.
@@ -51,8 +68,8 @@ fn piece() -> impl Strategy<Value = String> {
         Just("[service]\nserver = 1\n".to_owned()),
         Just("mode = \"nlb\"\n[nlb]\n".to_owned()),
         Just("[[nlb.rule]]\n".to_owned()),
-        ("(listen|address|weight|persistence|tunnel|scheduler|scheduler_flags|forwarding|interfaces|fwmark|timeouts|ftp_ports|control|ring_size|tx_ring_size|frames|gone_server|no_destination|mss_clamp|mode|nlb|rule|hosts|ports|key)",
-         "(\"[0-9a-f:./\\[\\]a-z]{0,20}\"|-?[0-9]{1,22}|true|\\[\\]|\\[\"x\", 1\\]|\\{\\}|\\{ type = \"gue\" \\}|1\\.5|1979-05-27|0x[0-9a-f]{1,40}|nan)")
+        ("(listen|address|weight|persistence|tunnel|scheduler|scheduler_flags|forwarding|interfaces|fwmark|timeouts|ftp_ports|control|ring_size|tx_ring_size|frames|gone_server|no_destination|mss_clamp|mode|nlb|rule|hosts|ports|key|check|agent|all_down|fallback|feedback|bias|bias_window|teardown|health)",
+         "(\"[0-9a-f:./\\[\\]a-z]{0,20}\"|-?[0-9]{1,22}|true|\\[\\]|\\[\"x\", 1\\]|\\{\\}|\\{ type = \"gue\" \\}|\\{ type = \"(tcp|http|udp|dns|exec)\", (port|path|expect|soft|send|name|record|command|jitter|interval) = (\"[ -~]{0,9}\"|[0-9]{1,9}|\\[\\]|true) \\}|[\"'](hex:)?[0-9a-fx%:\\\\-]{0,9}[\"']|1\\.5|1979-05-27|0x[0-9a-f]{1,40}|nan)")
             .prop_map(|(key, value)| format!("{key} = {value}\n")),
         any::<String>(),
     ]

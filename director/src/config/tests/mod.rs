@@ -2,6 +2,7 @@
 //! whatever makes the parser panic.
 
 mod arbitrary;
+mod health;
 mod nlb;
 mod right;
 mod wrong;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::parse;
-use crate::config::{Config, Io, Mode};
+use crate::config::{Config, HealthSettings, Io, Mode};
 use crate::control::DEFAULT_SOCKET;
 use crate::control::api::{
     Extras, Forwarding, GoneServer, MssClamp, NoDestination, OwnTimeouts, Persistence, Protocol,
@@ -50,6 +50,7 @@ fn a_file_with_interfaces_only_has_the_documented_defaults() {
             settings: BTreeMap::new(),
             max_connections: 1_048_576,
             marks: Vec::new(),
+            health: HealthSettings { memory: Some("/run/director/health.json".into()) },
             nlb: crate::config::nlb::Nlb::default(),
             services: Vec::new(),
         }
@@ -188,6 +189,7 @@ fn what_a_service_shall_do_beyond_the_kernel_reaches_its_specification_and_is_of
         interfaces = ["eth0"]
         [[service]]
         listen = "192.0.2.10:80/tcp"
+        scheduler = "rr"
         timeouts = { tcp = "2h", tcp_fin = 30 }
         gone_server = "reschedule"
         no_destination = "rst"
@@ -195,9 +197,11 @@ fn what_a_service_shall_do_beyond_the_kernel_reaches_its_specification_and_is_of
         persistence = { timeout = "5m", leave_quiesced = true }
         [[service]]
         listen = "192.0.2.10:53/udp"
+        scheduler = "rr"
         timeouts = { udp = "10s" }
         [[service]]
         listen = "192.0.2.10:81/tcp"
+        scheduler = "rr"
         mss_clamp = true
         "#,
     );
@@ -258,7 +262,7 @@ fn servers_take_port_and_forwarding_from_their_service_unless_they_have_their_ow
 
 #[test]
 fn every_key_stands_in_the_documentation() {
-    use crate::config::{mark, nlb, server, service, settings};
+    use crate::config::{health, mark, nlb, server, service, settings};
     let keys = [
         mark::KEYS,
         nlb::KEYS,
@@ -269,6 +273,12 @@ fn every_key_stands_in_the_documentation() {
         service::PERSISTENCE,
         server::KEYS,
         server::TUNNEL,
+        server::FALLBACK,
+        health::CHECK_KEYS,
+        health::AGENT_KEYS,
+        health::FEEDBACK_KEYS,
+        health::SETTINGS_KEYS,
+        realserver_agent::settings::KEYS,
     ];
     for key in keys.concat() {
         assert!(PAGE.contains(&format!("`{key}`")), "docs/configuration.md lacks {key}");

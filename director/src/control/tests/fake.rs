@@ -8,10 +8,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use crate::control::api::*;
+use crate::control::health::ServerHealth;
 use crate::control::operations::{Command, Operations};
 use crate::control::server::{self, Limits};
 use crate::control::socket;
 use crate::fwmark::Rule;
+use crate::health::journal::Journal;
 
 /// Services by key only, and as many connections as asked for.
 #[derive(Default)]
@@ -22,6 +24,8 @@ pub(super) struct Fake {
     /// Highest shard that was asked for.
     pub(super) reached: Mutex<usize>,
     pub(super) panics: bool,
+    pub(super) servers: Vec<ServerHealth>,
+    pub(super) journal: Arc<Journal>,
 }
 
 impl Operations for Fake {
@@ -38,6 +42,7 @@ impl Operations for Fake {
                     declared: false,
                     stats: Stats::default(),
                     servers: vec![],
+                    fallback: None,
                 };
                 services.insert(0, view);
                 Ok(())
@@ -53,6 +58,7 @@ impl Operations for Fake {
                 Some(place) => {
                     let view = ServerView {
                         local: false,
+                        effective_weight: server.weight,
                         spec: server,
                         active: 3,
                         inactive: 4,
@@ -83,6 +89,14 @@ impl Operations for Fake {
 
     fn timeouts(&self) -> Timeouts {
         Timeouts { tcp: 900, tcp_fin: 120, udp: 300 }
+    }
+
+    fn servers(&self) -> Vec<ServerHealth> {
+        self.servers.clone()
+    }
+
+    fn journal(&self) -> Option<Arc<Journal>> {
+        Some(Arc::clone(&self.journal))
     }
 
     fn marks(&self) -> Vec<Rule> {
@@ -116,6 +130,7 @@ impl Operations for Fake {
                 transmit_dropped: 0,
             }],
             overflow: vec![],
+            health: HealthSummary::of(&self.servers),
             verdicts: vec![VerdictCount {
                 reason: "no_service".to_owned(),
                 meaning: "for no service of ours".to_owned(),

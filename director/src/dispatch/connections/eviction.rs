@@ -27,12 +27,22 @@ const LEAST_IDLE: Duration = Duration::from_secs(60);
 /// How badly a connection is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Need {
+    /// Its server has failed.
+    None,
     Closing,
     Embryonic,
     Idle,
 }
 
 impl Need {
+    /// That of a connection.
+    fn of_one(connection: &Connection, idle: Duration) -> Option<Need> {
+        match connection.server().is_lost() {
+            true => Some(Need::None),
+            false => Need::of(connection.state, idle),
+        }
+    }
+
     /// That of a connection in this state, idle for so long; `None`: it stays.
     fn of(state: State, idle: Duration) -> Option<Need> {
         use SctpState as Sctp;
@@ -89,8 +99,10 @@ impl Connections {
                 let idle = idle(connection, now, timeouts);
                 // It may have become another one since.
                 let is_as_seen =
-                    connection.tuple.template || Need::of(connection.state, idle) == Some(need);
-                let is_template_in_use = connection.tuple.template && connection.is_assured();
+                    connection.tuple.template || Need::of_one(connection, idle) == Some(need);
+                let is_template_in_use = connection.tuple.template
+                    && connection.is_assured()
+                    && !connection.server().is_lost();
                 is_as_seen && !is_template_in_use && connection.reprieve().is_none()
             })
         })
@@ -99,11 +111,14 @@ impl Connections {
     /// How badly a connection is needed, and when it was last used.
     fn need(&self, seen: &Seen, now: Duration, timeouts: &Timeouts) -> Option<(Need, Duration)> {
         let expires = time(seen.moment.expires());
+        let bound = self.bindings.newest();
+        let binding = bound.get(seen.binding)?;
+        if binding.server.is_lost() {
+            return Some((Need::None, expires));
+        }
         if seen.name.is_template() {
             return Some((Need::Embryonic, expires));
         }
-        let bound = self.bindings.newest();
-        let binding = bound.get(seen.binding)?;
         let state = seen.moment.state();
         let timeout = binding.service.policy.timeout(state, timeouts);
         let since = expires.saturating_sub(timeout);

@@ -15,6 +15,7 @@
 //!   binding.rs       what connections have in common: service, server, method
 //!   ends.rs          hashes, and which addresses are servers'
 //!   eviction.rs      who has to go when the table is full
+//!   rounds.rs        looking at all of them, a part at a time
 //! ```
 
 mod binding;
@@ -26,6 +27,7 @@ mod index;
 mod lanes;
 mod place;
 mod reserve;
+mod rounds;
 mod shard;
 mod slot;
 mod slots;
@@ -170,46 +172,6 @@ impl Connections {
         self.bindings.published()
     }
 
-    /// Looks at one in 32 connections, chosen by `random`, and removes those that `goes` tells.
-    pub fn thin_out(
-        &self,
-        mut random: impl FnMut() -> u64,
-        mut goes: impl FnMut(&Connection) -> bool,
-    ) {
-        for shard in &self.shards {
-            self.thin_out_one(shard, random() as usize % 32, 32, &mut goes);
-        }
-    }
-
-    /// Removes the connections and templates of servers that have been removed, but for those on
-    /// which connections to other servers depend. It looks at every connection, one shard after the
-    /// other.
-    pub fn remove_orphans(&self) {
-        // What others depend on goes after them: FTP data, its control connection, the template.
-        for _ in 0..3 {
-            for shard in &self.shards {
-                self.thin_out_one(shard, 0, 1, |connection: &Connection| {
-                    !connection.server().is_available() && connection.reprieve().is_none()
-                });
-            }
-        }
-    }
-
-    /// Removes those that `goes` tells of the slots from `first` on, every so many steps further.
-    fn thin_out_one(
-        &self,
-        shard: &Shard,
-        first: usize,
-        step: usize,
-        mut goes: impl FnMut(&Connection) -> bool,
-    ) {
-        let used = shard.lock(self).used() as usize;
-        for from in (first..used).step_by(PART * step) {
-            let slots = (from..used.min(from + PART * step)).step_by(step);
-            shard.lock(self).thin_out(slots, &mut goes, |connection| self.gone(connection));
-        }
-    }
-
     /// Finds the connection of a packet and runs `act` on it under the shard's lock.
     ///
     /// `source` and `destination` are the packet's. It is looked for as a server's answer to a
@@ -324,21 +286,6 @@ impl Connections {
     pub fn expire_some(&self, shard: usize, now: Duration, limit: usize) -> usize {
         let gone = |connection: &Connection| self.gone(connection);
         self.shards[shard % SHARDS].lock(self).expire(now, limit, gone)
-    }
-
-    /// Shows the connections of a part of the table to `see`; false past the last part. Every
-    /// connection is in one part for as long as it lives: at most [`PART`] of each shard are in one
-    /// of them, those of the first part of every shard come first.
-    pub fn visit(&self, part: usize, see: impl FnMut(&Connection)) -> bool {
-        let first = part / SHARDS * PART;
-        let is_there = |shard: &Locked<'_>| first < shard.used() as usize;
-        let mut shard = self.shards[part % SHARDS].lock(self);
-        if is_there(&shard) {
-            shard.visit(first as u32..(first + PART) as u32, see);
-            return true;
-        }
-        drop(shard);
-        self.shards.iter().any(|shard| is_there(&shard.lock(self)))
     }
 
     /// Has the memory at hand that new connections will soon need. To be called when that is asked

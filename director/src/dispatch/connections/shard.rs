@@ -176,6 +176,8 @@ impl<'a> Locked<'a> {
         let before = place.put(&name, moment_of(&connection));
         // Another worker's packet may have come in between, but states move under the lock alone:
         // what it was before is what `unpack` saw.
+        let embryonic = (before.state().is_embryonic(), connection.state.is_embryonic());
+        connection.server().handshake_moved(embryonic.0, embryonic.1);
         if before.is_active() != connection.is_active() {
             connection.server().load.connection_moved(connection.is_active());
         }
@@ -288,6 +290,24 @@ impl<'a> Locked<'a> {
                 gone(&connection);
             }
         }
+    }
+
+    /// The same, of those alone whose server has failed.
+    pub(super) fn sift_lost(
+        &mut self,
+        slots: Range<u32>,
+        goes: impl FnMut(&Connection) -> bool,
+        gone: impl FnMut(&Connection),
+    ) {
+        let bound = self.table.bindings.newest();
+        let (arena, shard) = (&self.table.arena, self.shard.number);
+        let is_lost = |slot: &usize| {
+            let seen = arena.get(shard, *slot as u32).and_then(Place::look);
+            let binding = seen.and_then(|seen| bound.get(seen.binding));
+            binding.is_some_and(|binding| binding.server.is_lost())
+        };
+        let end = slots.end.min(self.writer.used);
+        self.thin_out((slots.start as usize..end as usize).filter(is_lost), goes, gone);
     }
 
     /// Shows the connections in these slots to `see`.

@@ -81,7 +81,12 @@ pub(super) fn server(address: &str, forwarding: Forwarding) -> ServerSpec {
 
 impl Bed {
     pub(super) fn new() -> Bed {
-        let shared = Arc::new(Shared::new(10_000));
+        Bed::for_connections(10_000)
+    }
+
+    /// With room for so many connections.
+    fn for_connections(limit: usize) -> Bed {
+        let shared = Arc::new(Shared::new(limit));
         let table = Table::new(shared.clone(), Box::new(|_| false), 7);
         Bed {
             table,
@@ -93,12 +98,20 @@ impl Bed {
 
     /// One service with rr and the given servers; the last one is the newest and so the first.
     pub(super) fn with(key: ServiceKey, servers: &[(&str, Forwarding)]) -> Bed {
-        let bed = Bed::new();
-        bed.apply(Command::AddService { service: service(key, "rr") });
+        Bed::new().having(key, servers)
+    }
+
+    fn having(self, key: ServiceKey, servers: &[(&str, Forwarding)]) -> Bed {
+        self.apply(Command::AddService { service: service(key, "rr") });
         for (address, forwarding) in servers {
-            bed.apply(Command::AddServer { service: key, server: server(address, *forwarding) });
+            self.apply(Command::AddServer { service: key, server: server(address, *forwarding) });
         }
-        bed
+        self
+    }
+
+    /// The same with room for so many connections.
+    pub(super) fn sized(limit: usize, key: ServiceKey, servers: &[(&str, Forwarding)]) -> Bed {
+        Bed::for_connections(limit).having(key, servers)
     }
 
     pub(super) fn apply(&self, command: Command) {

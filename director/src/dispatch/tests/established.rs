@@ -13,6 +13,7 @@ use crate::dispatch::Routes;
 use crate::dispatch::connections::Binding;
 use crate::dispatch::established::{Exit, Exits, Moment};
 use crate::dispatch::verdict::Verdict;
+use crate::health::servers::Servers;
 
 impl Exits for OneLink {
     fn to_server(&mut self, binding: &Binding) -> Option<Exit> {
@@ -146,6 +147,33 @@ fn established_packets_of_every_method_take_the_short_way_and_others_do_not() {
     assert!(bed.carry(&datagram).is_some());
 }
 
+#[test]
+fn no_packet_of_a_dead_connection_takes_the_short_way() {
+    let mut bed = bed();
+    let clients = [1, 2, 3, 4].map(|last| format!("198.51.100.{last}:4000"));
+    let segment = |client: &str| tcp(at(client), at(VIP), ACK, b"data");
+    for client in &clients {
+        bed.handle(&tcp(at(client), at(VIP), SYN, b""));
+        bed.handle(&segment(client));
+        bed.handle(&segment(client));
+    }
+    let by_nat = clients
+        .iter()
+        .find(|client| bed.carry(&tcp(at("10.0.0.1:8080"), at(client), ACK, b"answer")).is_some());
+    let answer = tcp(at("10.0.0.1:8080"), at(by_nat.unwrap()), ACK, b"answer");
+    for client in &clients {
+        assert!(bed.carry(&segment(client)).is_some());
+    }
+    let lost = ["10.0.0.1:8080", "10.0.0.2:80", "10.0.0.3:80", "[fd00::4]:80"];
+    for server in lost {
+        assert!(bed.table.lose(&key(Protocol::Tcp, VIP), at(server), true, bed.now));
+    }
+    assert!(bed.carry(&answer).is_none());
+    for client in &clients {
+        assert!(bed.carry(&segment(client)).is_none());
+    }
+}
+
 /// What more than the slot knows of has to be looked at, and may change.
 #[test]
 fn control_connections_and_what_awaits_its_first_answer_go_the_long_way() {
@@ -186,6 +214,7 @@ enum Step {
     Wait(u64),
     Quiesce,
     Remove,
+    Lose,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -217,6 +246,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (0u64..200).prop_map(|tenths| Step::Wait(tenths * 100 + 7)),
         1 => Just(Step::Quiesce),
         1 => Just(Step::Remove),
+        2 => Just(Step::Lose),
     ];
     prop::collection::vec(step, 1..80)
 }
@@ -256,7 +286,7 @@ fn frame(step: &Step) -> Option<Vec<u8>> {
         Step::UdpAnswer { client: number } => {
             udp(at("10.0.0.1:5353"), client(number, false), b"answer")
         }
-        Step::Wait(_) | Step::Quiesce | Step::Remove => return None,
+        Step::Wait(_) | Step::Quiesce | Step::Remove | Step::Lose => return None,
     })
 }
 
@@ -276,6 +306,18 @@ proptest! {
                     let time = Duration::from_millis(*milliseconds);
                     short.wait(time);
                     long.wait(time);
+                }
+                (None, Step::Lose) => {
+                    for bed in [&short, &long] {
+                        for (protocol, vip, server) in [
+                            (Protocol::Tcp, VIP, "10.0.0.1:8080"),
+                            (Protocol::Tcp, VIP6, "[fd00::2]:80"),
+                            (Protocol::Udp, DNS, "10.0.0.1:5353"),
+                        ] {
+                            let lost = bed.table.lose(&key(protocol, vip), at(server), true, bed.now);
+                            prop_assert!(lost);
+                        }
+                    }
                 }
                 (None, _) => {
                     let service = key(Protocol::Tcp, VIP);

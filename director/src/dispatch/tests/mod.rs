@@ -11,6 +11,8 @@ mod ftp;
 mod ftp_services;
 mod fwmark;
 mod lifetime;
+mod lost;
+mod lost_lives;
 mod malformed;
 mod one_packet;
 mod persistence;

@@ -16,7 +16,7 @@ const SAME: &str = "10.77.0.11:2905";
 const OTHER: &str = "10.77.0.12:9002";
 
 /// A packet with one chunk of this type, and some bytes in it, or none at all.
-fn packet(source: &str, destination: &str, kind: Option<u8>) -> Vec<u8> {
+pub(super) fn packet(source: &str, destination: &str, kind: Option<u8>) -> Vec<u8> {
     let (source, destination) = (at(source), at(destination));
     let mut sctp = [source.port().to_be_bytes(), destination.port().to_be_bytes()].concat();
     sctp.extend([0, 0, 0, 1, 0, 0, 0, 0]);

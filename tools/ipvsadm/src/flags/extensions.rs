@@ -1,7 +1,9 @@
 //! The flags that ipvsadm does not have. `-h`, which is ipvsadm's, does not show them; the manual page
 //! does.
 
-use director::control::api::{Extras, GoneServer, MssClamp, NoDestination, OwnTimeouts};
+use director::control::api::{
+    Bias, BiasWindow, Extras, GoneServer, MssClamp, NoDestination, OwnTimeouts, Teardown,
+};
 
 use super::service::timeout;
 use super::{Argument, Flag, Kind, Take};
@@ -24,6 +26,9 @@ pub const ALL: &[&Flag] = &[
     &NO_DESTINATION,
     &LEAVE_QUIESCED,
     &MSS_CLAMP,
+    &BIAS,
+    &BIAS_WINDOW,
+    &TEARDOWN,
 ];
 
 const fn flag(
@@ -205,6 +210,58 @@ pub const MSS_CLAMP: Flag = flag(
     },
 );
 
+/// `--bias`
+pub const BIAS: Flag = flag(
+    "bias",
+    Argument::Required("{none|linear:N|ilb:M}"),
+    Opt::Bias,
+    "With -A and -E: how much a connection in progress counts for schedulers lc, wlc, sed, nq, lblc, \
+     lblcr and load: nothing, N ten-thousandths of the server each, or the M-th part of what is \
+     left of it.",
+    |draft, value| {
+        let bias = value.unwrap_or_default().parse::<Bias>();
+        extras(draft).bias = bias.map_err(|_| {
+            Failure::usage(
+                "--bias takes none, linear:N with N from 1 to 10000, or ilb:M with M from 2 to 100",
+            )
+        })?;
+        Ok(())
+    },
+);
+
+/// `--bias-window`
+pub const BIAS_WINDOW: Flag = flag(
+    "bias-window",
+    Argument::Required("milliseconds"),
+    Opt::BiasWindow,
+    "With -A and -E: for how long a new connection is in progress, 100 to 60000; 5000 by itself.",
+    |draft, value| {
+        let window = number(value.unwrap_or_default(), 100, 60_000);
+        let window = window.and_then(|window| u32::try_from(window).ok());
+        extras(draft).bias_window = window
+            .map(BiasWindow)
+            .ok_or_else(|| Failure::usage("--bias-window takes 100 to 60000 milliseconds"))?;
+        Ok(())
+    },
+);
+
+/// `--teardown`
+pub const TEARDOWN: Flag = flag(
+    "teardown",
+    Argument::Required("{lazy|eager|none}"),
+    Opt::Teardown,
+    "With -A and -E: what becomes of the connections of a server that has failed.",
+    |draft, value| {
+        extras(draft).teardown = match value {
+            Some("lazy") => Teardown::Lazy,
+            Some("eager") => Teardown::Eager,
+            Some("none") => Teardown::None,
+            _ => return Err(Failure::usage("--teardown takes lazy, eager or none")),
+        };
+        Ok(())
+    },
+);
+
 /// Speaking of one of them sets all: an edit replaces what is there.
 fn extras(draft: &mut Draft) -> &mut Extras {
     draft.extras.get_or_insert_default()
@@ -221,7 +278,8 @@ mod tests {
         let extras = |line| service(line).extras;
         assert_eq!(extras("-E -t 10.0.0.1:80 -s rr"), None);
         let line = "-A -t 10.0.0.1:80 --service-timeouts 7200,0,10 --gone-server rst \
-                    --no-destination rst --leave-quiesced --mss-clamp 1400";
+                    --no-destination rst --leave-quiesced --mss-clamp 1400 --bias ilb:2 \
+                    --bias-window 250 --teardown eager";
         let timeouts = OwnTimeouts { tcp: 7200, tcp_fin: 0, udp: 10 };
         let all = Extras {
             timeouts,
@@ -229,7 +287,9 @@ mod tests {
             no_destination: NoDestination::Rst,
             leave_quiesced: true,
             mss_clamp: MssClamp::Bytes(1400),
-            ..Extras::default()
+            bias: Bias::Ilb(2),
+            bias_window: BiasWindow(250),
+            teardown: Teardown::Eager,
         };
         assert_eq!(extras(line), Some(all));
         let route = Extras { mss_clamp: MssClamp::ByRoute(true), ..Extras::default() };
@@ -244,6 +304,11 @@ mod tests {
             ("--gone-server x", "reschedule"),
             ("--no-destination x", "icmp or rst"),
             ("--mss-clamp 535", "536 to 65495"),
+            ("--bias ilb:1", "ilb:M with M from 2 to 100"),
+            ("--bias wlc", "none, linear:N"),
+            ("--bias-window 99", "100 to 60000"),
+            ("--bias-window 60001", "100 to 60000"),
+            ("--teardown rst", "lazy, eager or none"),
         ] {
             let (message, code) = complaint(&format!("-A -t 10.0.0.1:80 {option}"));
             assert!(message.contains(word) && code == 2, "{option}: {message}");

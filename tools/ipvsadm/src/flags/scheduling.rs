@@ -15,7 +15,7 @@ pub const SCHEDULER: Flag = Flag {
         "one of rr|wrr|lc|wlc|lblc|lblcr|dh|sh|sed|nq|fo|ovf|mh,",
         "the default scheduler is wlc.",
     ],
-    about: "Who chooses the server of a new connection: rr, wrr, lc, wlc, lblc, lblcr, dh, sh, sed, nq, fo, ovf, mh, twos, swrr or dht; wlc without this option.",
+    about: "Who chooses the server of a new connection: rr, wrr, lc, wlc, lblc, lblcr, dh, sh, sed, nq, fo, ovf, mh, twos, swrr, dht or load; wlc without this option.",
     take: |draft, value| {
         draft.scheduler = short_name(value.unwrap_or_default());
         Ok(())

@@ -2,8 +2,9 @@
 //! timeouts, connections) is not saved here either, unless everything is asked for.
 
 use director::control::api::{
-    Extras, Forwarding, GoneServer, MssClamp, NoDestination, OwnTimeouts, Persistence, Protocol,
-    ServerSpec, ServerView, ServiceKey, ServiceSpec, ServiceView, Timeouts, Tunnel, TunnelChecksum,
+    Bias, BiasWindow, Extras, Forwarding, GoneServer, MssClamp, NoDestination, OwnTimeouts,
+    Persistence, Protocol, ServerSpec, ServerView, ServiceKey, ServiceSpec, ServiceView, Teardown,
+    Timeouts, Tunnel, TunnelChecksum,
 };
 
 use super::table::mask;
@@ -56,7 +57,16 @@ pub fn timeouts(timeouts: &Timeouts) -> String {
 
 /// Those that are not off.
 fn extra_options(extras: &Extras) -> String {
-    let Extras { timeouts, gone_server, no_destination, leave_quiesced, mss_clamp, .. } = *extras;
+    let Extras {
+        timeouts,
+        gone_server,
+        no_destination,
+        leave_quiesced,
+        mss_clamp,
+        bias,
+        bias_window,
+        teardown,
+    } = *extras;
     let mut text = String::new();
     if timeouts != OwnTimeouts::default() {
         let OwnTimeouts { tcp, tcp_fin, udp } = timeouts;
@@ -79,6 +89,17 @@ fn extra_options(extras: &Extras) -> String {
         MssClamp::ByRoute(true) => text.push_str(" --mss-clamp route"),
         MssClamp::Bytes(bytes) => text.push_str(&format!(" --mss-clamp {bytes}")),
     }
+    if bias != Bias::None {
+        text.push_str(&format!(" --bias {bias}"));
+    }
+    if bias_window != BiasWindow::default() {
+        text.push_str(&format!(" --bias-window {}", bias_window.0));
+    }
+    text.push_str(match teardown {
+        Teardown::Lazy => "",
+        Teardown::Eager => " --teardown eager",
+        Teardown::None => " --teardown none",
+    });
     text
 }
 

@@ -76,7 +76,9 @@ fn titles(text: &mut String, format: &Format) {
 
 fn server_line(text: &mut String, name: &str, server: &ServerView, format: &Format) {
     let ServerView { spec, active, inactive, persistent, stats, .. } = server;
-    let ServerSpec { weight, upper_threshold, lower_threshold, .. } = spec;
+    let ServerSpec { upper_threshold, lower_threshold, .. } = spec;
+    // What the scheduler goes by: a checker with `inhibit_on_failure` makes the kernel show that too.
+    let weight = server.effective_weight;
     let name = format_args!("  -> {name:<SERVER_WIDTH$}");
     let forwarding = forwarding_name(spec.forwarding);
     if format.stats || format.rate {

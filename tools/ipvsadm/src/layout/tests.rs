@@ -62,7 +62,13 @@ fn with_key(key: ServiceKey, scheduler: &str) -> ServiceView {
         one_packet: false,
         extras: None,
     };
-    ServiceView { spec, declared: false, stats: Stats::default(), servers: Vec::new() }
+    ServiceView {
+        spec,
+        declared: false,
+        stats: Stats::default(),
+        servers: Vec::new(),
+        fallback: None,
+    }
 }
 
 fn persistent(timeout: u32, prefix: u8) -> Option<Persistence> {
@@ -84,7 +90,48 @@ fn server(
         upper_threshold: 0,
         lower_threshold: 0,
     };
-    ServerView { spec, local: false, active, inactive, persistent: 0, stats: Stats::default() }
+    ServerView {
+        spec,
+        effective_weight: weight,
+        local: false,
+        active,
+        inactive,
+        persistent: 0,
+        stats: Stats::default(),
+    }
+}
+
+/// A server that has failed, and one whose weight follows its load.
+fn judged() -> ServiceView {
+    let mut tcp = service(Protocol::Tcp, "10.0.0.1:80", "wlc");
+    tcp.servers = vec![
+        ServerView { effective_weight: 0, ..server("10.0.0.11:80", Forwarding::Direct, 5, 3, 4) },
+        ServerView {
+            effective_weight: 70,
+            ..server("10.0.0.12:80", Forwarding::Direct, 100, 3, 4)
+        },
+    ];
+    tcp
+}
+
+#[test]
+fn the_listing_shows_the_weights_in_effect() {
+    let weights = |format: Format, column: usize| -> Vec<String> {
+        let text = list(&[judged()], format);
+        let lines = text.lines().filter(|line| line.starts_with("  -> 10."));
+        lines.map(|line| line.split_whitespace().nth(column).unwrap().to_owned()).collect()
+    };
+    assert_eq!(weights(Format::default(), 3), ["0", "70"]);
+    assert_eq!(weights(Format { persistent: true, ..Format::default() }, 2), ["0", "70"]);
+    assert_eq!(weights(Format { tunnel: true, ..Format::default() }, 3), ["0", "70"]);
+}
+
+#[test]
+fn saved_rules_have_the_weights_that_were_asked_for() {
+    let saved = rules::service(&judged(), &Names::default());
+    for rule in ["-r 10.0.0.11:80 -g -w 5", "-r 10.0.0.12:80 -g -w 100"] {
+        assert!(saved.contains(rule), "{saved}");
+    }
 }
 
 /// The table of the reference's first example, in an order of its own.

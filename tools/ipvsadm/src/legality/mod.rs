@@ -159,6 +159,12 @@ names! {
         LeaveQuiesced = "leave-quiesced",
         /// `--mss-clamp`
         MssClamp = "mss-clamp",
+        /// `--bias`
+        Bias = "bias",
+        /// `--bias-window`
+        BiasWindow = "bias-window",
+        /// `--teardown`
+        Teardown = "teardown",
     }
 }
 

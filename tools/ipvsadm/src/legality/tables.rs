@@ -27,6 +27,9 @@ const SERVICE: Row = Row {
         Opt::NoDestination,
         Opt::LeaveQuiesced,
         Opt::MssClamp,
+        Opt::Bias,
+        Opt::BiasWindow,
+        Opt::Teardown,
     ],
     exclusive: &[],
 };

@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn schedulers_and_roles_are_offered_by_name() {
         assert_eq!(schedulers().first(), Some(&"rr"));
-        assert_eq!(schedulers().last(), Some(&"dht"));
+        assert_eq!(schedulers().last(), Some(&"load"));
         let mut offered = schedulers();
         let mut there_are: Vec<_> = schedulers::REGISTRY.iter().map(|entry| entry.name).collect();
         offered.sort_unstable();

@@ -117,6 +117,7 @@ fn everything_saved_rebuilds_the_same_table_in_the_same_order() {
     let rules = "--set 100 200 300\n\
         -A -f 7 -s wlc\n\
         -A -t 10.0.0.1:80 -s rr --service-timeouts 7200,0,0 --gone-server rst --mss-clamp 1400\n\
+        -A -t 10.0.0.2:80 -s wlc --bias ilb:4 --bias-window 500 --teardown eager\n\
         -a -t 10.0.0.1:80 -r 10.0.0.12:80 -g -w 1 -x 10 -y 5\n\
         -a -t 10.0.0.1:80 -r 10.0.0.11:80 -g -w 1\n";
     said(&served, "-R", rules);

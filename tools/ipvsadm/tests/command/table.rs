@@ -70,8 +70,13 @@ impl Operations for Table {
                     return refuse(RefusalKind::NoSuchScheduler);
                 }
                 let stats = Stats::default();
-                let service =
-                    ServiceView { spec: service, declared: false, stats, servers: vec![] };
+                let service = ServiceView {
+                    spec: service,
+                    declared: false,
+                    stats,
+                    servers: vec![],
+                    fallback: None,
+                };
                 services.push(service);
             }
             Command::EditService { service } => {
@@ -90,13 +95,21 @@ impl Operations for Table {
                 }
                 let (active, inactive, persistent) = (0, 0, 0);
                 let stats = Stats::default();
-                let server =
-                    ServerView { spec: server, local: false, active, inactive, persistent, stats };
+                let server = ServerView {
+                    effective_weight: server.weight,
+                    spec: server,
+                    local: false,
+                    active,
+                    inactive,
+                    persistent,
+                    stats,
+                };
                 service.servers.insert(0, server);
             }
             Command::EditServer { service, server } => {
                 let service = find(&mut services, &service)?;
                 let place = place(service, server.address)?;
+                service.servers[place].effective_weight = server.weight;
                 service.servers[place].spec = server;
             }
             Command::DeleteServer { service, server } => {
@@ -163,6 +176,7 @@ impl Operations for Table {
             connections: 2000,
             services: 0,
             ports: vec![],
+            health: None,
             overflow: vec![],
             verdicts: vec![],
             warnings: vec![],

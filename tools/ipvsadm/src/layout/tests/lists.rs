@@ -121,7 +121,9 @@ fn a_large_mark_is_saved_as_the_number_that_it_is() {
 #[test]
 fn everything_that_is_saved_can_be_read_back_as_what_it_was() {
     use crate::order::testing;
-    use director::control::api::{Extras, GoneServer, MssClamp, NoDestination, OwnTimeouts};
+    use director::control::api::{
+        Bias, BiasWindow, Extras, GoneServer, MssClamp, NoDestination, OwnTimeouts, Teardown,
+    };
     let mut service = example().into_iter().find(|service| service.servers.len() == 2).unwrap();
     service.spec.scheduler = "sh".to_owned();
     service.spec.flags = 0x28;
@@ -132,7 +134,9 @@ fn everything_that_is_saved_can_be_read_back_as_what_it_was() {
         no_destination: NoDestination::Rst,
         leave_quiesced: true,
         mss_clamp: MssClamp::ByRoute(true),
-        ..Extras::default()
+        bias: Bias::Linear(200),
+        bias_window: BiasWindow(100),
+        teardown: Teardown::None,
     });
     service.servers[0].spec.upper_threshold = 9;
     service.servers[1].spec.upper_threshold = 9;

@@ -11,7 +11,13 @@
 //!
 //! For tunnels the packet that comes out of the tunnel has a source that is routed elsewhere, so
 //! the reverse path filter must not run: `rp_filter=0`.
+//!
+//! What was made here is also kept so ([`Preparation::keep`]): whoever takes a VIP away or sets a
+//! setting back finds it as it was two seconds later.
 
+mod keep;
+
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
@@ -30,8 +36,8 @@ const EXISTS: i32 = nix::libc::EEXIST;
 /// One change and how to take it back.
 #[derive(Debug)]
 enum Change {
-    Setting { path: PathBuf, before: String },
-    Address { vip: IpAddr },
+    Setting { path: PathBuf, value: String, before: String },
+    Address { vip: IpAddr, label: Option<String> },
 }
 
 /// What has been changed on this host. Call [`undo`](Preparation::undo) at the end.
@@ -41,6 +47,10 @@ pub struct Preparation {
     /// To be made before the VIPs come: key and value.
     settings: Vec<(String, &'static str)>,
     changes: Vec<Change>,
+    /// How often something had to be made again.
+    restored: u64,
+    /// What has been told of that already.
+    told: BTreeSet<String>,
 }
 
 impl Preparation {
@@ -52,7 +62,34 @@ impl Preparation {
         let (connection, netlink, _) =
             rtnetlink::new_connection().context("open a netlink socket")?;
         tokio::spawn(connection);
-        Ok(Preparation { netlink, settings: Vec::new(), changes: Vec::new() })
+        let (settings, changes) = (Vec::new(), Vec::new());
+        Ok(Preparation { netlink, settings, changes, restored: 0, told: BTreeSet::new() })
+    }
+
+    /// The connection to the kernel, for others that change the host.
+    pub(crate) fn netlink(&self) -> &Handle {
+        &self.netlink
+    }
+
+    /// The VIPs that have been put on `lo` here.
+    pub fn vips(&self) -> Vec<IpAddr> {
+        let vip = |change: &Change| match change {
+            Change::Address { vip, .. } => Some(*vip),
+            Change::Setting { .. } => None,
+        };
+        self.changes.iter().filter_map(vip).collect()
+    }
+
+    /// The settings that have been changed here: path under `/proc/sys`, and value.
+    pub fn settings(&self) -> Vec<(String, String)> {
+        let setting = |change: &Change| match change {
+            Change::Setting { path, value, .. } => {
+                let key = path.strip_prefix("/proc/sys").unwrap_or(path);
+                Some((key.display().to_string(), value.clone()))
+            }
+            Change::Address { .. } => None,
+        };
+        self.changes.iter().filter_map(setting).collect()
     }
 
     /// For VIPs at a multicast Ethernet address: what comes to it on `interface` is taken only when
@@ -76,6 +113,10 @@ impl Preparation {
     /// When `CAP_NET_ADMIN` is missing or `/proc/sys` cannot be written. What was done before the
     /// error can still be undone.
     pub async fn add_vips(&mut self, vips: &[IpAddr]) -> Result<()> {
+        if vips.is_empty() && self.settings.is_empty() {
+            // A server behind NAT need not be allowed to change its host.
+            return Ok(());
+        }
         let lo = index("lo")?;
         let mut left = leftover::find(&self.netlink, lo).await?;
         left.retain(|leftover| vips.contains(&leftover.vip));
@@ -98,20 +139,14 @@ impl Preparation {
         let up = LinkUnspec::new_with_index(lo).up().build();
         self.netlink.link().set(up).execute().await.context("set lo up")?;
         for vip in vips {
-            let prefix = if vip.is_ipv4() { 32 } else { 128 };
-            let mut request = self.netlink.address().add(lo, *vip, prefix);
-            if vip.is_ipv6() {
-                let flags = AddressAttribute::Flags(AddressFlags::Nodad);
-                request.message_mut().attributes.push(flags);
-            }
-            leftover::mark(request.message_mut(), label.as_ref().filter(|_| vip.is_ipv4()));
-            match request.execute().await {
-                Ok(()) => self.changes.push(Change::Address { vip: *vip }),
+            let label = label.clone().filter(|_| vip.is_ipv4());
+            match put(&self.netlink, lo, *vip, label.as_ref()).await {
+                Ok(()) => self.changes.push(Change::Address { vip: *vip, label }),
                 Err(rtnetlink::Error::NetlinkError(error))
                     if error.raw_code() == -EXISTS && left.iter().any(|it| it.vip == *vip) =>
                 {
                     tracing::info!(%vip, "was left on lo by a process that was killed");
-                    self.changes.push(Change::Address { vip: *vip });
+                    self.changes.push(Change::Address { vip: *vip, label });
                 }
                 Err(rtnetlink::Error::NetlinkError(error)) if error.raw_code() == -EXISTS => {
                     tracing::info!(%vip, "is on lo already, and will stay there");
@@ -145,12 +180,28 @@ impl Preparation {
         self.netlink.link().set(up).execute().await.with_context(|| format!("set {device} up"))
     }
 
+    /// Takes these VIPs from `lo`, of those that have been put there here.
+    pub async fn remove_vips(&mut self, vips: &[IpAddr]) {
+        let mut kept = Vec::new();
+        for change in std::mem::take(&mut self.changes) {
+            match &change {
+                Change::Address { vip, .. } if vips.contains(vip) => {
+                    if let Err(error) = remove_vip(&self.netlink, *vip).await {
+                        tracing::warn!("cannot take {vip} from lo: {error:#}");
+                    }
+                }
+                _ => kept.push(change),
+            }
+        }
+        self.changes = kept;
+    }
+
     /// Takes every change back, the last first. An error does not keep the rest from being done.
     pub async fn undo(self) {
         for change in self.changes.into_iter().rev() {
             let undone = match &change {
-                Change::Setting { path, before } => write(path, before),
-                Change::Address { vip } => remove_vip(&self.netlink, *vip).await,
+                Change::Setting { path, before, .. } => write(path, before),
+                Change::Address { vip, .. } => remove_vip(&self.netlink, *vip).await,
             };
             if let Err(error) = undone {
                 tracing::warn!("cannot take back {change:?}: {error:#}");
@@ -163,7 +214,8 @@ impl Preparation {
         let path = setting(key);
         write(&path, value)?;
         if before != value {
-            self.changes.push(Change::Setting { path, before: before.to_owned() });
+            let (value, before) = (value.to_owned(), before.to_owned());
+            self.changes.push(Change::Setting { path, value, before });
         }
         Ok(())
     }
@@ -172,7 +224,7 @@ impl Preparation {
     fn before(&self, key: &str) -> Option<&str> {
         let wanted = setting(key);
         self.changes.iter().find_map(|change| match change {
-            Change::Setting { path, before } if *path == wanted => Some(before.as_str()),
+            Change::Setting { path, before, .. } if *path == wanted => Some(before.as_str()),
             _ => None,
         })
     }
@@ -185,10 +237,26 @@ impl Preparation {
             .to_owned();
         if before != value {
             write(&path, value)?;
-            self.changes.push(Change::Setting { path, before });
+            self.changes.push(Change::Setting { path, value: value.to_owned(), before });
         }
         Ok(())
     }
+}
+
+async fn put(
+    netlink: &Handle,
+    lo: u32,
+    vip: IpAddr,
+    label: Option<&String>,
+) -> Result<(), rtnetlink::Error> {
+    let prefix = if vip.is_ipv4() { 32 } else { 128 };
+    let mut request = netlink.address().add(lo, vip, prefix);
+    if vip.is_ipv6() {
+        let flags = AddressAttribute::Flags(AddressFlags::Nodad);
+        request.message_mut().attributes.push(flags);
+    }
+    leftover::mark(request.message_mut(), label);
+    request.execute().await
 }
 
 async fn remove_vip(netlink: &Handle, vip: IpAddr) -> Result<()> {

@@ -1,0 +1,74 @@
+//! `check`, `agent`, `all_down` and `feedback` of a service, and `[health]`.
+//!
+//! Knows what may be written and what goes with what. What is made of it is in
+//! [`crate::health::plan`].
+
+mod agent;
+mod agreement;
+mod bytes;
+mod checks;
+mod dns;
+mod exec;
+mod feedback;
+mod http;
+mod settings;
+
+use super::fields::Fields;
+use super::problem::Report;
+use crate::health::plan::{AgentWatch, AllDown, ServiceHealth};
+#[cfg(test)]
+pub(super) use agent::KEYS as AGENT_KEYS;
+pub(super) use agent::of_servers as agent_of_servers;
+pub(super) use agreement::check_ports;
+#[cfg(test)]
+pub(super) use checks::ALL_KEYS as CHECK_KEYS;
+#[cfg(test)]
+pub(super) use feedback::KEYS as FEEDBACK_KEYS;
+pub use settings::HealthSettings;
+#[cfg(test)]
+pub(super) use settings::KEYS as SETTINGS_KEYS;
+pub(super) use settings::read as read_settings;
+
+const ALL_DOWN: &[(&str, AllDown)] =
+    &[("keep", AllDown::Keep), ("drop", AllDown::Drop), ("fallback", AllDown::Fallback)];
+
+/// Reads what a service says of how its servers are watched; what is wrong is in the report. `agent`:
+/// how their agents are asked unless the service says otherwise.
+pub(super) fn read(
+    fields: &Fields<'_>,
+    agent: &AgentWatch,
+    report: &mut Report<'_>,
+) -> ServiceHealth {
+    let checks = match fields.get("check") {
+        Some(field) => checks::read(&field, report),
+        None => Some(Vec::new()),
+    };
+    let agent = fields.get("agent").and_then(|field| agent::read(&field, agent, report));
+    let feedback = fields.get("feedback").and_then(|field| feedback::read(&field, report));
+    let all_down = all_down(fields, report);
+    agreement::check(fields, checks.as_deref(), feedback.is_some(), report);
+    ServiceHealth { checks: checks.unwrap_or_default(), agent, all_down, feedback }
+}
+
+/// `all_down`; a fallback server says it too.
+fn all_down(fields: &Fields<'_>, report: &mut Report<'_>) -> AllDown {
+    let field = fields.get("all_down");
+    let word = field.as_ref().and_then(|field| field.word(ALL_DOWN, report));
+    match (word, field, fields.get("fallback")) {
+        (Some(AllDown::Fallback), Some(field), None) => {
+            field.wrong(
+                "there is no fallback server",
+                "add fallback = \"10.0.0.99:80\", or write \"keep\" or \"drop\"",
+                report,
+            );
+        }
+        (Some(AllDown::Keep | AllDown::Drop), Some(_), Some(fallback)) => fallback.wrong(
+            "all_down says that nothing goes to a fallback server",
+            "set all_down = \"fallback\" or leave it out, or remove fallback",
+            report,
+        ),
+        (None, None, Some(_)) => return AllDown::Fallback,
+        _ => {}
+    }
+    word.unwrap_or_default()
+}

@@ -1,0 +1,183 @@
+//! Who of a service's servers gets a new connection: the list, its scheduler, and the fallback
+//! server.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use schedulers::{Change, Expirations, Key, Scheduler, Server, TooManyServers};
+
+use crate::control::api::ServerSpec;
+use crate::dispatch::connections::Binding;
+use crate::dispatch::real_server::RealServer;
+use crate::health::servers::Standing;
+
+/// One place in a service's list.
+#[derive(Clone)]
+pub struct Member {
+    /// The server.
+    pub server: Arc<RealServer>,
+    /// What its new connections will have in common.
+    pub binding: Arc<Binding>,
+    /// As it was asked for, forwarding method included.
+    pub spec: ServerSpec,
+}
+
+/// Scheduler and servers of a service: they change together, under one lock that only a new
+/// connection and the control plane take.
+pub struct Choice {
+    scheduler: Box<dyn Scheduler>,
+    /// What the scheduler walks over, newest first.
+    loads: Vec<Arc<Server>>,
+    members: Vec<Member>,
+    /// Who takes new connections while that is asked for. No scheduler sees it.
+    fallback: Option<Member>,
+    falls_back: bool,
+}
+
+impl Choice {
+    /// No servers yet.
+    pub(super) fn by(scheduler: Box<dyn Scheduler>) -> Choice {
+        Choice {
+            scheduler,
+            loads: Vec::new(),
+            members: Vec::new(),
+            fallback: None,
+            falls_back: false,
+        }
+    }
+
+    /// Servers, newest first.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// Where the server with `address` stands.
+    pub fn position(&self, address: SocketAddr) -> Option<usize> {
+        self.members.iter().position(|member| member.spec.address == address)
+    }
+
+    /// The fallback server, if there is one.
+    pub fn fallback(&self) -> Option<&Member> {
+        self.fallback.as_ref()
+    }
+
+    /// All servers, the fallback server last.
+    pub fn everyone(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().chain(&self.fallback)
+    }
+
+    /// Puts another fallback server, or none, in place of the one there is, which is returned.
+    pub fn set_fallback(&mut self, member: Option<Member>) -> Option<Member> {
+        std::mem::replace(&mut self.fallback, member)
+    }
+
+    /// Says whether new connections go to the fallback server, if there is one.
+    pub fn fall_back(&mut self, on: bool) {
+        self.falls_back = on;
+    }
+
+    /// The fallback server, while new connections go there.
+    pub(super) fn standing_in(&self) -> Option<&Member> {
+        self.fallback.as_ref().filter(|_| self.falls_back)
+    }
+
+    /// Puts a server at the head.
+    ///
+    /// # Errors
+    /// When the scheduler cannot hold one more; nothing has changed then.
+    pub fn add(&mut self, member: Member) -> Result<(), TooManyServers> {
+        self.loads.insert(0, member.server.load.clone());
+        self.members.insert(0, member);
+        let accepted = self.scheduler.changed(&self.loads, Change::Added);
+        if accepted.is_err() {
+            self.remove(0);
+        }
+        accepted
+    }
+
+    /// Takes the server at `index` out.
+    pub fn remove(&mut self, index: usize) -> Member {
+        let id = self.loads.remove(index).id();
+        let member = self.members.remove(index);
+        // A shorter list than one it held is never refused.
+        let _ = self.scheduler.changed(&self.loads, Change::Removed { index, id });
+        member
+    }
+
+    /// Replaces what was asked for of the server at `index`; its address stays. `binding` is that of
+    /// the forwarding method it now has.
+    pub fn edit(&mut self, index: usize, spec: ServerSpec, binding: Arc<Binding>) {
+        self.members[index].server.weigh(&spec);
+        (self.members[index].spec, self.members[index].binding) = (spec, binding);
+        // As above: the list has not grown.
+        let _ = self.scheduler.changed(&self.loads, Change::Edited { index });
+    }
+
+    /// Health judges the server at `index` so from now on. The effective weights before and after.
+    pub fn stand(&mut self, index: usize, standing: Standing) -> (i32, i32) {
+        let Member { server, spec, .. } = &self.members[index];
+        let before = server.load.weight();
+        server.set_standing(standing);
+        server.weigh(spec);
+        let after = server.load.weight();
+        if before != after {
+            // As above.
+            let _ = self.scheduler.changed(&self.loads, Change::Edited { index });
+        }
+        (before, after)
+    }
+
+    /// Puts a new life of the server at `index` in place of the old one, which is returned.
+    pub fn renew(&mut self, index: usize, next: Arc<RealServer>, binding: Arc<Binding>) -> Member {
+        self.loads[index] = next.load.clone();
+        let spec = self.members[index].spec.clone();
+        let next = Member { server: next, binding, spec };
+        let old = std::mem::replace(&mut self.members[index], next);
+        // As above.
+        let _ = self.scheduler.changed(&self.loads, Change::Replaced { index });
+        old
+    }
+
+    /// Tells the scheduler how long to remember.
+    pub fn set_expirations(&mut self, expirations: &Expirations) {
+        self.scheduler.set_expirations(expirations);
+    }
+
+    /// Puts other servers, newest first, and another scheduler in place of those there are, as one
+    /// change. Returns the servers that were there.
+    ///
+    /// # Errors
+    /// When the scheduler cannot hold them; nothing has changed then but the weights and thresholds of
+    /// servers that stay.
+    pub fn replace(
+        &mut self,
+        members: Vec<Member>,
+        mut scheduler: Box<dyn Scheduler>,
+    ) -> Result<Vec<Member>, TooManyServers> {
+        let loads: Vec<_> = members.iter().map(|member| member.server.load.clone()).collect();
+        for Member { server, spec, .. } in &members {
+            server.weigh(spec);
+        }
+        scheduler.changed(&loads, Change::Bound)?;
+        self.scheduler = scheduler;
+        self.loads = loads;
+        Ok(std::mem::replace(&mut self.members, members))
+    }
+
+    /// Binds another scheduler to the same servers.
+    ///
+    /// # Errors
+    /// When it cannot hold them; the old one stays.
+    pub fn replace_scheduler(&mut self, mut new: Box<dyn Scheduler>) -> Result<(), TooManyServers> {
+        new.changed(&self.loads, Change::Bound)?;
+        self.scheduler = new;
+        Ok(())
+    }
+
+    /// The member for a new connection.
+    pub(super) fn choose(&mut self, key: &Key, now: Duration) -> Option<&Member> {
+        let index = self.scheduler.choose(&self.loads, key, now)?;
+        self.members.get(index)
+    }
+}
