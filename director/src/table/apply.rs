@@ -11,7 +11,7 @@ use super::check::{self, refuse};
 use super::trash::Role;
 use super::{State, Table};
 use crate::control::api::{
-    Bias, BiasWindow, Extras, Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec,
+    Bias, BiasWindow, Extras, Placement, Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec,
 };
 use crate::control::operations::Command;
 use crate::dispatch::connections::Binding;
@@ -74,7 +74,8 @@ impl Table {
             seed,
             bias: extras.bias.into(),
             bias_window: Duration::from_millis(extras.bias_window.0.into()),
-            ..Options::default()
+            key: spec.placement().hash_by(),
+            placement: spec.placement().options(),
         };
         let Some(mut scheduler) = schedulers::create(&spec.scheduler, &options) else {
             return Err(check::no_such_scheduler(&spec.scheduler));
@@ -111,6 +112,7 @@ impl Table {
         let old = service.spec();
         // Extras that are not spoken of stay as they are.
         let spec = ServiceSpec { extras: spec.extras.or(old.extras), ..spec };
+        check::names(&spec)?;
         if makes_of(&old) != makes_of(&spec) {
             let scheduler = self.scheduler(&spec)?;
             service.choice().replace_scheduler(scheduler).map_err(too_many)?;
@@ -248,9 +250,9 @@ impl Table {
 }
 
 /// What a service's scheduler is made of: when that is another one, so is the scheduler.
-pub(super) fn makes_of(spec: &ServiceSpec) -> (&str, u32, Bias, BiasWindow) {
+pub(super) fn makes_of(spec: &ServiceSpec) -> (&str, u32, Bias, BiasWindow, Placement) {
     let Extras { bias, bias_window, .. } = spec.extras.unwrap_or_default();
-    (&spec.scheduler, spec.flags, bias, bias_window)
+    (&spec.scheduler, spec.flags, bias, bias_window, spec.placement())
 }
 
 fn delete_service(state: &mut State, key: &ServiceKey, now: Duration) -> Result<(), Refusal> {
