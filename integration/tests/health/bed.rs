@@ -315,11 +315,8 @@ fn start_agent(
     let file = topology.lab.logs().join(format!("agent{number}.toml"));
     let lines = wanted.agent.as_deref().unwrap_or_default();
     let socket = agent_socket(topology, number);
-    let text = format!(
-        "{}\n[agent]\ncontrol = \"{}\"\n{lines}\n",
-        wanted.config(),
-        socket.display()
-    );
+    let text =
+        format!("{}\n[agent]\ncontrol = \"{}\"\n{lines}\n", wanted.config(), socket.display());
     std::fs::write(&file, text)?;
     let process = topology.servers[number - 1]
         .command(programs::path("realserver-agent")?)

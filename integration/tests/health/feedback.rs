@@ -23,9 +23,7 @@ fn a_loaded_server_weighs_less_and_the_configured_weight_stays_the_operators() {
     let wanted = Wanted { weight: 100, ..Wanted::new(Kind::Nat, LINES) };
     let bed = Bed::build(wanted.with_agents(&agent)).unwrap();
     let weighs = |effective: i32| {
-        move |health: &director::control::health::ServerHealth| {
-            health.effective_weight == effective
-        }
+        move |health: &director::control::health::ServerHealth| health.effective_weight == effective
     };
     bed.wait_until(1, "of its full weight", SOON, weighs(100)).unwrap();
     std::fs::write(&load, "6000\n").unwrap();

@@ -66,7 +66,9 @@ fn haproxy_follows_the_agents_word() {
             std::thread::sleep(Duration::from_millis(50));
         }
     };
-    wait("three quarters of its weight", &|status, weight| status.starts_with("UP") && weight == 75);
+    wait("three quarters of its weight", &|status, weight| {
+        status.starts_with("UP") && weight == 75
+    });
     std::fs::write(&load, "6000\n").unwrap();
     wait("two fifths of its weight", &|status, weight| status.starts_with("UP") && weight == 40);
     bed.agent(1, &["drain"]).unwrap();

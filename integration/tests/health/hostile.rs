@@ -42,8 +42,7 @@ fn lie(bed: &Bed, number: usize, lie: Lie) -> Arc<AtomicBool> {
 
 fn answer(probe: &[u8], state: State, key: Option<&Key>) -> Option<Vec<u8>> {
     let challenge = Probe::decode(probe, None).ok()?.challenge;
-    let answer =
-        Answer { challenge, boot: 1, state, load: Some(5000), connections: 0, queue: 0 };
+    let answer = Answer { challenge, boot: 1, state, load: Some(5000), connections: 0, queue: 0 };
     Some(answer.encode(key).to_vec())
 }
 
@@ -121,7 +120,8 @@ fn answers_without_the_right_signature_do_not_count() {
     std::fs::create_dir_all(&folder).unwrap();
     let service = lines(&folder);
     let key_line = format!("key_file = {:?}", folder.join("agent.key"));
-    let built = bed.insert(Bed::build(Wanted::new(Kind::Nat, &service).with_agents(&key_line)).unwrap());
+    let built =
+        bed.insert(Bed::build(Wanted::new(Kind::Nat, &service).with_agents(&key_line)).unwrap());
     // The real agents have the key: they are heard.
     built
         .wait_until(2, "heard", SOON, |health| {

@@ -66,7 +66,9 @@ fn peak(bias: &str) -> usize {
         .client
         .run(|| {
             for number in 0..LOGONS {
-                std::thread::sleep((start + PACE * number).saturating_duration_since(Instant::now()));
+                std::thread::sleep(
+                    (start + PACE * number).saturating_duration_since(Instant::now()),
+                );
                 sessions.push(open(LOGON));
             }
         })

@@ -31,8 +31,7 @@ fn connections_of_a_host_that_has_started_anew_are_reset_though_it_answers() {
     bed.agents[0].signal(Signal::SIGKILL).unwrap();
     bed.start_agent(1, &["--boot-nonce", "4711"]).unwrap();
     let limit = Duration::from_secs(5);
-    let seconds =
-        bed.wait_for_event(EventKind::ServerRestarted, 1, restarted, limit).unwrap();
+    let seconds = bed.wait_for_event(EventKind::ServerRestarted, 1, restarted, limit).unwrap();
     figure("a host that started anew is noticed, 200 ms", seconds, 1.5);
     session.is_reset();
     assert_eq!(other.ask(Duration::from_secs(2)), Found::Answer);

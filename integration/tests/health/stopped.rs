@@ -12,7 +12,8 @@ use crate::session::{Found, Session};
 use crate::{can_run, figure};
 
 /// 200 ms from check to check, three failures, jitter of a tenth.
-const CHECK: &str = r#"check = { type = "tcp", interval = "200ms", timeout = "100ms", rise = 2, fall = 3 }"#;
+const CHECK: &str =
+    r#"check = { type = "tcp", interval = "200ms", timeout = "100ms", rise = 2, fall = 3 }"#;
 const INTERVAL: f64 = 0.2;
 
 fn stops(kind: Kind) {
