@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use schedulers::{Key, Scheduler};
+use schedulers::placement::Member as Placed;
+use schedulers::{Key, Preparation, Prepared, Scheduler};
 
 use super::connections::Binding;
 use super::ftp::FTP;
@@ -95,6 +96,17 @@ impl Service {
     /// consistent list behind (each change is complete before the scheduler hears of it).
     pub fn choice(&self) -> MutexGuard<'_, Choice> {
         self.choice.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the scheduler work before a change, while new connections go on being scheduled: a table of
+    /// many servers takes a while. `to_be` makes the servers as they will be of those there are. Hand
+    /// what comes of it to [`Choice::offer`] with the change, and drop it after the lock.
+    pub fn prepare(&self, to_be: impl FnOnce(&Choice) -> Vec<Placed>) -> Option<Prepared> {
+        let plan = {
+            let choice = self.choice();
+            choice.plan(&to_be(&choice))
+        };
+        plan.map(Preparation::run)
     }
 
     /// The service as it was asked for.

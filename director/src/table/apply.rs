@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use schedulers::placement::Member as Placed;
 use schedulers::{Flags, Options, Scheduler, Server, ServerId};
 
 use super::check::{self, refuse};
@@ -114,8 +115,11 @@ impl Table {
         let spec = ServiceSpec { extras: spec.extras.or(old.extras), ..spec };
         check::names(&spec)?;
         if makes_of(&old) != makes_of(&spec) {
-            let scheduler = self.scheduler(&spec)?;
-            service.choice().replace_scheduler(scheduler).map_err(too_many)?;
+            let mut scheduler = self.scheduler(&spec)?;
+            let placed = service.choice().placed();
+            prepare_new(&mut *scheduler, &placed);
+            let replaced = service.choice().replace_scheduler(scheduler).map_err(too_many)?;
+            drop(replaced);
         }
         // Before and after: its persistence engine may come or go.
         state.touch(&service);
@@ -142,13 +146,19 @@ impl Table {
     ) -> Result<(), Refusal> {
         let service = state.services.find(key).map_err(not_defined)?.clone();
         check::server(key, &spec)?;
-        let mut choice = service.choice();
-        if choice.position(spec.address).is_some() {
+        if service.choice().position(spec.address).is_some() {
             return Err(server_exists());
         }
         check::server_address(spec.address.ip())?;
         let spec = self.settle(spec);
         let (server, former) = self.server(state, key, &spec);
+        let prepared = service.prepare(|choice| {
+            let mut placed = choice.placed();
+            placed.insert(0, server.placed_with(&spec));
+            placed
+        });
+        let mut choice = service.choice();
+        choice.offer(&prepared);
         server.weigh(&spec);
         let binding = self.bind(&service, &server, &spec);
         let member = Member { server: server.clone(), binding, spec: spec.clone() };
@@ -221,9 +231,16 @@ impl Table {
     ) -> Result<(), Refusal> {
         let service = state.services.find(key).map_err(not_defined)?.clone();
         check::server(key, &spec)?;
-        let mut choice = service.choice();
-        let index = choice.position(spec.address).ok_or_else(no_such_server)?;
+        let index = service.choice().position(spec.address).ok_or_else(no_such_server)?;
         let spec = self.settle(spec);
+        // Who is in the list changes under the table's lock only.
+        let prepared = service.prepare(|choice| {
+            let mut placed = choice.placed();
+            placed[index] = choice.members()[index].server.placed_with(&spec);
+            placed
+        });
+        let mut choice = service.choice();
+        choice.offer(&prepared);
         self.edit_member(state, &service, &mut choice, index, spec);
         Ok(())
     }
@@ -249,6 +266,13 @@ impl Table {
     }
 }
 
+/// Lets a scheduler work that is still to be bound to these servers.
+pub(super) fn prepare_new(scheduler: &mut dyn Scheduler, servers: &[Placed]) {
+    if let Some(plan) = scheduler.plan(servers) {
+        scheduler.offer(&plan.run());
+    }
+}
+
 /// What a service's scheduler is made of: when that is another one, so is the scheduler.
 pub(super) fn makes_of(spec: &ServiceSpec) -> (&str, u32, Bias, BiasWindow, Placement) {
     let Extras { bias, bias_window, .. } = spec.extras.unwrap_or_default();
@@ -265,8 +289,7 @@ fn delete_service(state: &mut State, key: &ServiceKey, now: Duration) -> Result<
 /// Removes the servers of a service that has been removed.
 pub(super) fn drain(state: &mut State, service: &Arc<Service>, now: Duration) {
     let mut choice = service.choice();
-    while !choice.members().is_empty() {
-        let member = choice.remove(0);
+    for member in choice.remove_all() {
         put_away(state, service, member, now);
     }
     if let Some(member) = choice.set_fallback(None) {
@@ -292,8 +315,14 @@ fn delete_server(
     now: Duration,
 ) -> Result<(), Refusal> {
     let service = state.services.find(key).map_err(not_defined)?.clone();
+    let index = service.choice().position(address).ok_or_else(no_such_server)?;
+    let prepared = service.prepare(|choice| {
+        let mut placed = choice.placed();
+        placed.remove(index);
+        placed
+    });
     let mut choice = service.choice();
-    let index = choice.position(address).ok_or_else(no_such_server)?;
+    choice.offer(&prepared);
     let member = choice.remove(index);
     put_away(state, &service, member, now);
     Ok(())
