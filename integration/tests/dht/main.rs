@@ -123,7 +123,7 @@ fn every_name_is_fetched_once_where_round_robin_fetches_it_as_often_as_there_are
     let (rr_start, rr) = run("\"rr\"");
     let (dht_start, dht) = run("{ name = \"dht\", key = \"dns-name\" }");
     println!(
-        "{} questions: upstream saw {} with rr, {} with dht",
+        "\nfigure: {} questions: upstream saw {} with rr, {} with dht",
         NAMES * TIMES,
         rr.len(),
         dht.len()
@@ -163,6 +163,11 @@ fn a_cache_comes_back(scheduler: &str, least: usize, most: usize) {
     weigh("0");
     // Only those that have moved are fetched, and nobody asks the one that is gone.
     let moved = farm.ask(1);
+    println!(
+        "\nfigure: a cache has left, {scheduler}: {} of {NAMES} names fetched anew, {} were its own",
+        moved.len(),
+        lost.len()
+    );
     assert!((least..=most).contains(&moved.len()), "{} of {NAMES} moved", moved.len());
     assert!(!moved.iter().any(|question| question.by == leaver));
     let names: BTreeSet<&str> = moved.iter().map(|question| question.name.as_str()).collect();
@@ -178,6 +183,7 @@ fn a_cache_comes_back(scheduler: &str, least: usize, most: usize) {
         .map(|question| question.name.as_str())
         .collect();
     assert_eq!(own, lost, "it did not get exactly its old names back");
+    println!("\nfigure: it is back: {} fetched anew, {} by itself", back.len(), own.len());
     // The others still know what they had.
     assert_eq!(back.len(), lost.len(), "somebody else had to fetch a name again");
     farm.director.stop().unwrap();

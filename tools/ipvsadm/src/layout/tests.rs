@@ -123,7 +123,7 @@ fn the_listing_shows_the_weights_in_effect() {
     };
     assert_eq!(weights(Format::default(), 3), ["0", "70"]);
     assert_eq!(weights(Format { persistent: true, ..Format::default() }, 2), ["0", "70"]);
-    assert_eq!(weights(Format { tunnel: true, ..Format::default() }, 3), ["0", "70"]);
+    assert_eq!(weights(Format { tunnel: true, ..Format::default() }, 4), ["0", "70"]);
 }
 
 #[test]
