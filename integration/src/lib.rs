@@ -8,6 +8,7 @@
 pub mod bench;
 pub mod cluster;
 pub mod demo;
+pub mod dns;
 pub mod golden;
 pub mod http;
 pub mod kernel_host;

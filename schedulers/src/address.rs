@@ -7,6 +7,7 @@
 //! big-endian value of each word gives the same number on every machine.
 
 use crate::Key;
+use crate::placement::HashBy;
 use std::net::IpAddr;
 
 /// 2^32 divided by the golden ratio, negated: the multiplier of the kernel's `hash_32`
@@ -33,12 +34,28 @@ pub(crate) fn spread(value: u32, bits: u32) -> usize {
 
 /// The client's port for the `sh-port` and `mh-port` flags; 0 for protocols without ports.
 pub(crate) fn client_port(key: &Key) -> u16 {
+    if has_ports(key.protocol) { key.source_port } else { 0 }
+}
+
+/// The port that was asked for; 0 for protocols without ports.
+pub(crate) fn destination_port(key: &Key) -> u16 {
+    if has_ports(key.protocol) { key.destination_port } else { 0 }
+}
+
+fn has_ports(protocol: u8) -> bool {
     const TCP: u8 = 6;
     const UDP: u8 = 17;
     const SCTP: u8 = 132;
-    match key.protocol {
-        TCP | UDP | SCTP => key.source_port,
-        _ => 0,
+    matches!(protocol, TCP | UDP | SCTP)
+}
+
+/// The number of a client that sh and mh hash: by themselves the kernel's, otherwise the lower half
+/// of the key's hash.
+pub(crate) fn client_number(key: &Key, by: HashBy, uses_port: bool) -> u32 {
+    match by {
+        HashBy::OfScheduler if uses_port => fold_with_port(key.source, client_port(key)),
+        HashBy::OfScheduler => fold(key.source),
+        by => key.hash_by(by) as u32,
     }
 }
 

@@ -8,7 +8,7 @@
 //! `address` (hashing of addresses), `slots` (hash tables), `locality` and `replicas` (memory of
 //! destinations) and `remembered` (a server from one call to the next). `lightest` is the choice of
 //! the least loaded, plain (`least`) or with a load bias (`bias`, `biased`), over lists of any length
-//! (`watched`, `board`).
+//! (`watched`, `board`). [`placement`] is the table of dht, for whoever wants to know where a key belongs.
 //!
 //! To add a scheduler: write one file in `registry/` with a type that implements [`Scheduler`] and a
 //! `pub(crate) const ENTRY: Entry`, and add its name to the one list in `registry.rs`.
@@ -22,6 +22,8 @@ mod board;
 mod least;
 mod lightest;
 mod locality;
+pub mod placement;
+mod preparation;
 mod registry;
 mod remembered;
 mod replicas;
@@ -33,9 +35,11 @@ mod watched;
 mod weight;
 
 pub use bias::Bias;
+pub use preparation::{Preparation, Prepared};
 pub use registry::{Entry, REGISTRY, create, find, most_servers};
 pub use server::{Server, ServerId};
 
+use placement::{HashBy, Member, PlacementOptions};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,6 +57,9 @@ pub struct Key {
     pub destination: IpAddr,
     /// The port the client asked for, host order.
     pub destination_port: u16,
+    /// The hash of the name in a DNS question, as [`placement::NameHasher`] makes it; `None` when it
+    /// is no such packet, or when nobody has asked for it.
+    pub name: Option<u64>,
 }
 
 /// Scheduler flags, as `ipvsadm -b` sets them (`IP_VS_SVC_F_SCHED1..3`).
@@ -94,6 +101,10 @@ pub struct Options {
     /// For how long a new connection is in progress; zero: as long as it is not established. Goes on in
     /// sixteenths, each a millisecond at least, while choices are made.
     pub bias_window: Duration,
+    /// What sh, mh, dh and dht go by.
+    pub key: HashBy,
+    /// The table of dht.
+    pub placement: PlacementOptions,
 }
 
 /// How long lblc and lblcr remember, for those that do.
@@ -187,6 +198,7 @@ pub struct TooManyServers {
 ///     source_port: 5353,
 ///     destination: "2001:db8::53".parse().unwrap(),
 ///     destination_port: 53,
+///     name: None,
 /// };
 /// assert_eq!(MostRoom.choose(&servers, &key, Duration::ZERO), Some(0));
 /// servers[0].connection_opened();
@@ -202,6 +214,43 @@ pub trait Scheduler: Send {
     fn changed(&mut self, servers: &[Arc<Server>], change: Change) -> Result<(), TooManyServers> {
         let _ = (servers, change);
         Ok(())
+    }
+
+    /// Tells of a change to come: work that is better done before it, and not under the service's
+    /// lock, on which new connections wait. `members` are the servers as they will be after the
+    /// change, in list order. The default is that there is nothing to do.
+    ///
+    /// Without it [`Scheduler::changed`] does the work, and is right all the same. With it a change is
+    /// made so:
+    ///
+    /// ```
+    /// # use schedulers::{Change, Options, Server, ServerId, create, placement::Member};
+    /// # use std::sync::{Arc, Mutex};
+    /// # let address = "10.0.0.1".parse().unwrap();
+    /// # let servers = [Arc::new(Server::new(ServerId(1), address, 80, 1))];
+    /// # let mut scheduler = create("dht", &Options::default()).unwrap();
+    /// # scheduler.changed(&servers, Change::Bound).unwrap();
+    /// # let scheduler = Mutex::new(scheduler);
+    /// let to_be = [Member::of(&servers[0]).weighing(5)];
+    /// let plan = scheduler.lock().unwrap().plan(&to_be);
+    /// let prepared = plan.map(|plan| plan.run()); // takes its time, without the lock
+    /// {
+    ///     let mut scheduler = scheduler.lock().unwrap();
+    ///     prepared.iter().for_each(|prepared| scheduler.offer(prepared));
+    ///     servers[0].set_weight(5);
+    ///     scheduler.changed(&servers, Change::Edited { index: 0 }).unwrap();
+    /// }
+    /// drop(prepared); // and with it, without the lock, what has been replaced
+    /// ```
+    fn plan(&self, members: &[Member]) -> Option<Preparation> {
+        let _ = members;
+        None
+    }
+
+    /// Offers what has been prepared to the next [`Scheduler::changed`], which takes it if it fits the
+    /// list by then. Keep it until the lock is given back: what the change replaces goes with it.
+    fn offer(&mut self, prepared: &Prepared) {
+        let _ = prepared;
     }
 
     /// Tells how long to remember, from now on: what is remembered already is judged by it too. The

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! schedulers! {
-//!     rr, wrr, swrr, lc, wlc, sed, nq, fo, ovf, twos, dh, sh, mh, lblc, lblcr, load,
+//!     rr, wrr, swrr, lc, wlc, sed, nq, fo, ovf, twos, dh, sh, mh, dht, lblc, lblcr, load,
 //!     NAME,
 //! }
 //! ```
@@ -53,19 +53,25 @@ schedulers! {
     dh,
     sh,
     mh,
+    dht,
     lblc,
     lblcr,
     load,
 }
 
-/// The most servers that the scheduler called `name` can hold; `None` = any number.
+/// The most servers that the scheduler called `name` can hold; `None` = any number. Those of dht are
+/// fewer with many variants: [`PlacementOptions::most_members`].
 ///
 /// ```
 /// assert_eq!(schedulers::most_servers("mh"), Some(4093));
+/// assert_eq!(schedulers::most_servers("dht"), Some(65_535));
 /// assert_eq!(schedulers::most_servers("rr"), None);
 /// ```
+///
+/// [`PlacementOptions::most_members`]: crate::placement::PlacementOptions::most_members
 pub fn most_servers(name: &str) -> Option<usize> {
-    (name == mh::ENTRY.name).then_some(mh::MOST_SERVERS)
+    let limits = [(mh::ENTRY.name, mh::MOST_SERVERS), (dht::ENTRY.name, dht::MOST_SERVERS)];
+    limits.iter().find(|limit| limit.0 == name).map(|limit| limit.1)
 }
 
 /// The entry called `name`.
@@ -97,6 +103,7 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 ///     source_port: 40_000,
 ///     destination: "192.0.2.10".parse().unwrap(),
 ///     destination_port: 80,
+///     name: None,
 /// };
 /// assert_eq!(scheduler.choose(&servers, &key, Duration::ZERO), Some(0));
 /// ```

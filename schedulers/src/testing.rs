@@ -25,6 +25,7 @@ pub(crate) fn client(address: &str, port: u16) -> Key {
         source_port: port,
         destination: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 10)),
         destination_port: 80,
+        name: None,
     }
 }
 
@@ -65,13 +66,13 @@ impl Service {
     }
 
     pub(crate) fn with_flags(scheduler: &str, weights: &[i32], flags: Flags) -> Service {
-        Service::with_options(scheduler, weights, Options { flags, seed: 7, ..Options::default() })
+        Service::with_options(scheduler, weights, &Options { flags, seed: 7, ..Options::default() })
     }
 
-    pub(crate) fn with_options(scheduler: &str, weights: &[i32], options: Options) -> Service {
+    pub(crate) fn with_options(scheduler: &str, weights: &[i32], options: &Options) -> Service {
         let mut service = Service {
             servers: servers(weights),
-            scheduler: create(scheduler, &options).expect("no such scheduler"),
+            scheduler: create(scheduler, options).expect("no such scheduler"),
             now: Duration::from_secs(1000),
         };
         let bound = service.scheduler.changed(&service.servers, Change::Bound);

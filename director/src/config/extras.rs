@@ -8,7 +8,8 @@ use super::problem::Report;
 use super::settings::{LONGEST_TIMEOUT, TIMEOUTS};
 use super::spelling::list;
 use crate::control::api::{
-    Bias, BiasWindow, Extras, GoneServer, MssClamp, NoDestination, OwnTimeouts, Protocol, Teardown,
+    Bias, BiasWindow, Extras, GoneServer, MssClamp, NoDestination, OwnTimeouts, Placement,
+    Protocol, Teardown,
 };
 
 const GONE_SERVER: &[(&str, GoneServer)] =
@@ -46,6 +47,8 @@ pub(super) fn read(
             .get("teardown")
             .and_then(|field| field.word(TEARDOWN, report))
             .unwrap_or_default(),
+        // `scheduler` says that.
+        placement: Placement::default(),
     }
 }
 

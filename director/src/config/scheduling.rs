@@ -1,8 +1,23 @@
-//! Schedulers and their flags by name.
+//! Schedulers, their flags by name, and what hashing ones go by.
 
-use super::fields::{Field, Fields};
+use super::fields::{Field, Fields, set};
 use super::problem::Report;
 use super::spelling::{list, nearest};
+use crate::control::api::{HashKey, Placement, Protocol};
+
+/// Keys of `scheduler`, in its long form.
+pub(super) const KEYS: &[&str] = &["name", "key", "sticky", "variants"];
+
+/// How the long form is written.
+const EXAMPLE: &str = "{ name = \"dht\", key = \"dns-name\" }";
+
+const HASH_KEYS: &[(&str, HashKey)] = &[
+    ("source", HashKey::Source),
+    ("source-port", HashKey::SourcePort),
+    ("destination", HashKey::Destination),
+    ("tuple", HashKey::Tuple),
+    ("dns-name", HashKey::DnsName),
+];
 
 /// The schedulers of Linux 6.x, which the file may name even when none is linked in.
 pub const KERNEL_SCHEDULERS: &[&str] = &[
@@ -21,6 +36,9 @@ const FLAGS: &[(&str, u32, Option<&str>)] = &[
     ("sh-port", 0x10, Some("sh")),
     ("mh-fallback", 0x08, Some("mh")),
     ("mh-port", 0x10, Some("mh")),
+    ("dht-sticky", 0x08, Some("dht")),
+    ("dht-port", 0x10, Some("dht")),
+    ("dht-dns-name", 0x20, Some("dht")),
 ];
 
 /// The names of all schedulers that can be asked for.
@@ -30,14 +48,56 @@ pub(super) fn known() -> Vec<&'static str> {
     if linked.is_empty() { KERNEL_SCHEDULERS.to_vec() } else { linked }
 }
 
-/// `scheduler` of a service.
-pub(super) fn scheduler(fields: &Fields<'_>, known: &[&str], report: &mut Report<'_>) -> String {
+/// `scheduler` of a service of `protocol`, when that is known: its name, and what it goes by.
+///
+/// `scheduler = "wlc"` or `scheduler = { name = "dht", key = "dns-name" }`.
+pub(super) fn scheduler(
+    fields: &Fields<'_>,
+    protocol: Option<Protocol>,
+    known: &[&str],
+    report: &mut Report<'_>,
+) -> (String, Placement) {
+    let (default, mut placement) = (DEFAULT.to_owned(), Placement::default());
     let Some(field) = fields.get("scheduler") else {
-        return DEFAULT.to_owned();
+        return (default, placement);
     };
-    let Some(name) = field.text("\"wlc\", or another scheduler's name in quotes", report) else {
-        return DEFAULT.to_owned();
+    if !field.is_table() {
+        return (name(&field, known, report).unwrap_or(default), placement);
+    }
+    let Some(table) = field.table(KEYS, EXAMPLE, report) else {
+        return (default, placement);
     };
+    let Some(name_field) = table.get("name") else {
+        table.missing("name", format!("write scheduler = {EXAMPLE}"), report);
+        return (default, placement);
+    };
+    let Some(name) = name(&name_field, known, report) else {
+        return (default, placement);
+    };
+    if let Some(field) = table.get("key") {
+        placement.key = hash_key(&field, &name, protocol, report);
+    }
+    for key in ["sticky", "variants"] {
+        if let Some(field) = table.get(key).filter(|_| name != "dht") {
+            let remedy = "remove it, or set name = \"dht\"";
+            field.wrong(
+                format!("this is for scheduler dht, the service's is {name}"),
+                remedy,
+                report,
+            );
+        }
+    }
+    set(&mut placement.sticky, &table, "sticky", |field| field.boolean(report));
+    set(&mut placement.variants, &table, "variants", |field| {
+        let variants = field.integer(1..=i64::from(u16::MAX), ": rows of the table", report)?;
+        u16::try_from(variants).ok()
+    });
+    (name, placement)
+}
+
+/// The name of a scheduler, though there may be no such one.
+fn name(field: &Field<'_>, known: &[&str], report: &mut Report<'_>) -> Option<String> {
+    let name = field.text("\"wlc\", or another scheduler's name in quotes", report)?;
     if !known.contains(&name) {
         let remedy = match nearest(name, known) {
             Some(near) => format!("did you mean {near:?}? known are {}", list(known)),
@@ -45,7 +105,31 @@ pub(super) fn scheduler(fields: &Fields<'_>, known: &[&str], report: &mut Report
         };
         field.wrong(format!("there is no scheduler {name:?}"), remedy, report);
     }
-    name.to_owned()
+    Some(name.to_owned())
+}
+
+fn hash_key(
+    field: &Field<'_>,
+    scheduler: &str,
+    protocol: Option<Protocol>,
+    report: &mut Report<'_>,
+) -> Option<HashKey> {
+    let key = field.word(HASH_KEYS, report)?;
+    if !Placement::SCHEDULERS.contains(&scheduler) {
+        field.wrong(
+            format!("scheduler {scheduler} does not go by a key"),
+            format!("remove it, or set name to one of {}", list(&Placement::SCHEDULERS)),
+            report,
+        );
+    }
+    if key == HashKey::DnsName && protocol.is_some_and(|protocol| protocol != Protocol::Udp) {
+        field.wrong(
+            "only datagrams of UDP are read for the name in a DNS question",
+            "listen on /udp, or set key = \"source\"",
+            report,
+        );
+    }
+    Some(key)
 }
 
 /// `scheduler_flags` of a service whose scheduler is `scheduler`.

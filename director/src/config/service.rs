@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use super::fields::Fields;
 use super::problem::Report;
 use super::{DeclaredService, Mode, address, extras, health, scheduling, server};
-use crate::control::api::{Persistence, Protocol, ServiceKey, ServiceSpec};
+use crate::control::api::{
+    Extras, Forwarding, HashKey, Persistence, Protocol, ServiceKey, ServiceSpec,
+};
 use crate::health::plan::AgentWatch;
 
 /// Keys of a service.
@@ -91,16 +93,23 @@ fn read(
     agent: &AgentWatch,
     report: &mut Report<'_>,
 ) -> Option<DeclaredService> {
-    let scheduler = scheduling::scheduler(fields, schedulers, report);
+    let protocol = key.and_then(protocol);
+    let (scheduler, placement) = scheduling::scheduler(fields, protocol, schedulers, report);
     let flags = scheduling::flags(fields, &scheduler, report);
     let persistence = persistence(fields, key, report);
-    let one_packet = one_packet(fields, key, report);
-    let extras = Some(extras::read(fields, key.and_then(protocol), &scheduler, report));
+    let by_name = placement.with_flags(&scheduler, flags).key == Some(HashKey::DnsName);
+    let one_packet = one_packet(fields, key, by_name, report);
+    let extras = extras::read(fields, protocol, &scheduler, report);
+    let extras = Some(Extras { placement, ..extras });
     let health = health::read(fields, agent, report);
     let default = server::default_method(fields, mode, report);
     let servers = server::read_all(fields, default, key, health.feedback.is_some(), report);
     let fallback = server::fallback(fields, default, key, &servers, report);
     health::check_ports(fields, &health.checks, &servers, report);
+    if by_name && servers.iter().chain(&fallback).any(|server| server.forwarding == Forwarding::Nat)
+    {
+        translates_no_answer(fields, report);
+    }
     let key = key?;
     if let ServiceKey::Address { address, .. } = key
         && address.port() == 0
@@ -193,11 +202,34 @@ fn persistence(
     Some(Persistence { timeout: timeout?, prefix: u8::try_from(prefix?).ok()?, engine })
 }
 
-fn one_packet(fields: &Fields<'_>, key: Option<ServiceKey>, report: &mut Report<'_>) -> bool {
+/// Notes that a service by names has a server by NAT.
+fn translates_no_answer(fields: &Fields<'_>, report: &mut Report<'_>) {
+    let what = "key dns-name schedules each datagram by itself, without a connection by which the answer of a NAT server could be translated";
+    let remedy = "set forwarding = \"direct\" or \"tunnel\" for its servers, or another key";
+    match fields.get("scheduler_flags").or_else(|| fields.get("scheduler")) {
+        Some(field) => field.wrong(what, remedy, report),
+        None => fields.wrong(what, remedy, report),
+    }
+}
+
+/// `by_name`: the service goes by the names of DNS questions, which a client asks from one port.
+fn one_packet(
+    fields: &Fields<'_>,
+    key: Option<ServiceKey>,
+    by_name: bool,
+    report: &mut Report<'_>,
+) -> bool {
     let Some(field) = fields.get("one_packet") else {
-        return false;
+        return by_name;
     };
-    let one_packet = field.boolean(report).unwrap_or(false);
+    let one_packet = field.boolean(report).unwrap_or(by_name);
+    if by_name && !one_packet {
+        field.wrong(
+            "with key dns-name each datagram is scheduled by itself",
+            "remove one_packet, or set another key",
+            report,
+        );
+    }
     if one_packet && key.and_then(protocol).is_some_and(|protocol| protocol != Protocol::Udp) {
         field.wrong(
             "scheduling each packet by itself is for UDP only",

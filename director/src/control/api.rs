@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 pub use super::batch::{Applied, Batch, BatchOutcome, CommandRefusal, OnRefusal};
 pub use super::extras::{
-    Bias, BiasWindow, Extras, GoneServer, MssClamp, NoDestination, OwnTimeouts, Teardown,
+    Bias, BiasWindow, Extras, GoneServer, HashKey, MssClamp, NoDestination, OwnTimeouts, Placement,
+    Teardown,
 };
 pub use super::health::HealthSummary;
 pub use super::method::{Asked, Forwarding};
@@ -127,6 +128,18 @@ pub struct ServiceSpec {
     /// added it is all off; always there in an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extras: Option<Extras>,
+}
+
+impl ServiceSpec {
+    /// What its scheduler goes by, flags included.
+    pub fn placement(&self) -> Placement {
+        self.extras.unwrap_or_default().placement.with_flags(&self.scheduler, self.flags)
+    }
+
+    /// Whether queries for one name go to one server. Each datagram is then scheduled by itself.
+    pub fn goes_by_name(&self) -> bool {
+        self.placement().key == Some(HashKey::DnsName)
+    }
 }
 
 /// A real server as it is asked for.

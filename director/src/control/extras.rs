@@ -3,6 +3,8 @@
 //! The kernel's tool does not know these: an edit that does not speak of them leaves them as they
 //! are. Each is off by default, and the service then behaves as the kernel's.
 
+use schedulers::Flags;
+use schedulers::placement::{HashBy, PlacementOptions};
 use serde::{Deserialize, Serialize};
 
 /// See the module.
@@ -25,6 +27,85 @@ pub struct Extras {
     pub bias_window: BiasWindow,
     /// What becomes of the connections of a server that has failed.
     pub teardown: Teardown,
+    /// What a hashing scheduler goes by, and how the table of dht is cut.
+    pub placement: Placement,
+}
+
+/// What a hashing scheduler goes by, and how the table of dht is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Placement {
+    /// For dht, mh, sh and dh; `None`: as the scheduler does by itself, its flags included.
+    pub key: Option<HashKey>,
+    /// Of dht: servers that are out of service keep their part, and nobody else's keys move.
+    pub sticky: bool,
+    /// Rows of dht's table, 1..=65535.
+    pub variants: u16,
+}
+
+impl Default for Placement {
+    fn default() -> Placement {
+        let PlacementOptions { variants, sticky } = PlacementOptions::default();
+        Placement { key: None, sticky, variants }
+    }
+}
+
+impl Placement {
+    /// Schedulers that go by a key.
+    pub const SCHEDULERS: [&str; 4] = ["dht", "mh", "sh", "dh"];
+
+    /// What it comes to for a service with `scheduler`: the flags of dht say the same as `sticky` and
+    /// `key` do, where no key is given. With a scheduler that does not go by a key it is the default.
+    pub fn with_flags(self, scheduler: &str, flags: u32) -> Placement {
+        if !Placement::SCHEDULERS.contains(&scheduler) {
+            return Placement::default();
+        }
+        if scheduler != "dht" {
+            return Placement { key: self.key, ..Placement::default() };
+        }
+        let has = |flag| Flags(flags).contains(flag);
+        let by_flag = if has(Flags::FLAG_3) {
+            Some(HashKey::DnsName)
+        } else {
+            has(Flags::FLAG_2).then_some(HashKey::SourcePort)
+        };
+        let sticky = self.sticky || has(Flags::FLAG_1);
+        Placement { key: self.key.or(by_flag), sticky, ..self }
+    }
+
+    /// The part that the scheduler is told by itself.
+    pub fn hash_by(self) -> HashBy {
+        match self.key {
+            None => HashBy::OfScheduler,
+            Some(HashKey::Source) => HashBy::Source,
+            Some(HashKey::SourcePort) => HashBy::SourcePort,
+            Some(HashKey::Destination) => HashBy::Destination,
+            Some(HashKey::Tuple) => HashBy::Tuple,
+            Some(HashKey::DnsName) => HashBy::Name,
+        }
+    }
+
+    /// How the table of dht is cut.
+    pub fn options(self) -> PlacementOptions {
+        PlacementOptions { variants: self.variants, sticky: self.sticky }
+    }
+}
+
+/// What of a packet a hashing scheduler goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HashKey {
+    /// The client's address.
+    Source,
+    /// The client's address and port.
+    SourcePort,
+    /// The address that the client asked for.
+    Destination,
+    /// Protocol, both addresses and both ports.
+    Tuple,
+    /// The name in a DNS question; any other packet goes by its source. Each datagram is scheduled by
+    /// itself.
+    DnsName,
 }
 
 /// How much a connection in progress adds to its server's load. In JSON and in the file: `"none"`,
@@ -201,5 +282,23 @@ mod tests {
         }
         let text = serde_json::to_string(&expected).unwrap();
         assert_eq!(read(&text).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_a_hashing_scheduler_goes_by_is_said_in_words_or_by_the_flags_of_dht() {
+        let read = |text: &str| serde_json::from_str::<Extras>(text).map(|it| it.placement);
+        let asked = read(r#"{"placement":{"key":"dns-name"}}"#).unwrap();
+        let name = Placement { key: Some(HashKey::DnsName), sticky: false, variants: 512 };
+        assert_eq!(asked, name);
+        assert!(read(r#"{"placement":{"key":"name"}}"#).is_err());
+        assert!(read(r#"{"placement":{"variants":65536}}"#).is_err());
+        let none = Placement::default();
+        assert_eq!(none.with_flags("dht", 0x28), Placement { sticky: true, ..name });
+        let port = none.with_flags("dht", 0x10);
+        assert_eq!(port.hash_by(), HashBy::SourcePort);
+        // A key that is given goes before a flag, and only dht has these flags.
+        assert_eq!(name.with_flags("dht", 0x10), name);
+        assert_eq!(none.with_flags("mh", 0x38), none);
+        assert_eq!(name.with_flags("wlc", 0), none);
     }
 }

@@ -16,6 +16,7 @@ use forwarding::{Headers, Packet};
 
 use super::connection::Connection;
 use super::connections::Way;
+use super::schedule::Named;
 use super::service::Services;
 use super::settings::Setting;
 use super::tunnel_errors::is_tunnels;
@@ -139,7 +140,7 @@ impl Dispatcher {
         if service.goes_by_call() {
             return Err(Stop::Drop(DropReason::NoCallId));
         }
-        let connection = self.connect(now, service, &inverse, None)?;
+        let connection = self.connect(now, service, &inverse, Named::default())?;
         connection.counted(bytes, true);
         if service.is_one_packet() && quote.protocol == UDP {
             return Ok(Target::of(Way::In, &connection));

@@ -9,6 +9,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
+use schedulers::placement::Member as Placed;
 use schedulers::{Server, ServerId};
 
 use super::traffic::Traffic;
@@ -98,6 +99,16 @@ impl RealServer {
     pub fn weigh(&self, spec: &ServerSpec) {
         self.load.set_weight(self.standing().effective(spec.weight));
         self.load.set_thresholds(spec.upper_threshold, spec.lower_threshold);
+    }
+
+    /// As the tables of hashing schedulers will have it once it has been given `spec`.
+    pub fn placed_with(&self, spec: &ServerSpec) -> Placed {
+        self.placed_as(spec, self.standing())
+    }
+
+    /// The same, when health judges it so.
+    pub fn placed_as(&self, spec: &ServerSpec, standing: Standing) -> Placed {
+        Placed::of(&self.load).weighing(standing.effective(spec.weight))
     }
 
     /// A connection may have come into the states of a handshake, or out of them.

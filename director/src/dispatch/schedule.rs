@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use forwarding::helpers::dns;
 use forwarding::{Headers, Packet};
 use schedulers::Key;
+use schedulers::placement::NameHasher;
 
 use super::connection::{Connection, Tuple};
 use super::connections::Way;
@@ -12,6 +14,28 @@ use super::service::{Service, Services};
 use super::signal::Signal;
 use super::verdict::{DropReason, PassReason, Stop};
 use super::{Dispatcher, Routes, SCTP, Target, UDP, ftp, sip};
+
+/// What a packet names inside, where its service goes by that.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Named<'a> {
+    /// A Call-ID of SIP.
+    pub(super) call: Option<&'a [u8]>,
+    /// The hash of the name in a DNS question.
+    pub(super) name: Option<u64>,
+}
+
+/// Bytes of a UDP header.
+const UDP_HEADER: usize = 8;
+
+/// The hash of the name in a DNS question, if the packet is such a one. Later fragments have none: they
+/// follow the first one.
+fn question_name(frame: &[u8], headers: &Headers) -> Option<u64> {
+    if headers.protocol != UDP || headers.is_later_fragment() {
+        return None;
+    }
+    let data = frame.get(headers.l4 + UDP_HEADER..headers.end)?;
+    dns::question_name_hash(data, NameHasher::default())
+}
 
 impl Dispatcher {
     /// Makes a connection for the packet: of a server that calls a client, or of a client. What is
@@ -75,7 +99,8 @@ impl Dispatcher {
             true => Some(sip::call_id(frame, headers).ok_or(Stop::Drop(DropReason::NoCallId))?),
             false => None,
         };
-        let connection = self.connect(now, service, headers, call)?;
+        let name = if service.goes_by_name() { question_name(frame, headers) } else { None };
+        let connection = self.connect(now, service, headers, Named { call, name })?;
         self.enter(now, headers, signal, connection)
     }
 
@@ -102,13 +127,13 @@ impl Dispatcher {
     }
 
     /// A new connection of `service`, counted, that is still to be put into the table. Of `headers`
-    /// only the ends count. `call` is the Call-ID where the service goes by it.
+    /// only the ends count.
     pub(super) fn connect(
         &self,
         now: Duration,
         service: &Arc<Service>,
         headers: &Headers,
-        call: Option<&[u8]>,
+        Named { call, name }: Named<'_>,
     ) -> Result<Connection, Stop> {
         if self.shared.defence.drops_packet() {
             return Err(Stop::Drop(DropReason::DropPacket));
@@ -119,6 +144,7 @@ impl Dispatcher {
             source_port: headers.source_port,
             destination: headers.destination,
             destination_port: headers.destination_port,
+            name,
         };
         let (decision, control) = self
             .decide(service, &key, call, now)

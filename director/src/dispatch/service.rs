@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use schedulers::{Key, Scheduler};
+use schedulers::placement::Member as Placed;
+use schedulers::{Key, Preparation, Prepared, Scheduler};
 
 use super::connections::Binding;
 use super::ftp::FTP;
@@ -37,6 +38,8 @@ pub struct Service {
     one_packet: AtomicBool,
     /// Whether `spec.persistence` has the engine `sip`, likewise.
     by_call: AtomicBool,
+    /// Whether it goes by the names of DNS questions, likewise.
+    by_name: AtomicBool,
 }
 
 /// What the scheduler has decided for a new connection.
@@ -51,6 +54,7 @@ pub struct Decision {
 impl Service {
     /// A service without servers.
     pub fn new(mut spec: ServiceSpec, scheduler: Box<dyn Scheduler>) -> Service {
+        schedule_by_name_one_by_one(&mut spec);
         Service {
             key: spec.key,
             traffic: Traffic::default(),
@@ -59,6 +63,7 @@ impl Service {
             nobody: OnceLock::new(),
             one_packet: AtomicBool::new(spec.one_packet),
             by_call: AtomicBool::new(has_engine(&spec)),
+            by_name: AtomicBool::new(spec.goes_by_name()),
             spec: Mutex::new(spec),
         }
     }
@@ -93,6 +98,17 @@ impl Service {
         self.choice.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Lets the scheduler work before a change, while new connections go on being scheduled: a table of
+    /// many servers takes a while. `to_be` makes the servers as they will be of those there are. Hand
+    /// what comes of it to [`Choice::offer`] with the change, and drop it after the lock.
+    pub fn prepare(&self, to_be: impl FnOnce(&Choice) -> Vec<Placed>) -> Option<Prepared> {
+        let plan = {
+            let choice = self.choice();
+            choice.plan(&to_be(&choice))
+        };
+        plan.map(Preparation::run)
+    }
+
     /// The service as it was asked for.
     pub fn spec(&self) -> ServiceSpec {
         self.spec.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -100,12 +116,14 @@ impl Service {
 
     /// Replaces what was asked for; the key stays, and so do extras that are not spoken of.
     pub fn set_spec(&self, spec: ServiceSpec) {
+        let mut current = self.spec.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spec = ServiceSpec { extras: spec.extras.or(current.extras), ..spec };
+        schedule_by_name_one_by_one(&mut spec);
         self.one_packet.store(spec.one_packet, Relaxed);
         self.by_call.store(has_engine(&spec), Relaxed);
-        let mut current = self.spec.lock().unwrap_or_else(PoisonError::into_inner);
-        let extras = spec.extras.or(current.extras);
-        self.policy.set(&extras.unwrap_or_default());
-        *current = ServiceSpec { extras, ..spec };
+        self.by_name.store(spec.goes_by_name(), Relaxed);
+        self.policy.set(&spec.extras.unwrap_or_default());
+        *current = spec;
     }
 
     /// Timeout (seconds) and client prefix of its templates, when it is persistent.
@@ -134,6 +152,11 @@ impl Service {
     /// Whether its templates go by the Call-ID of SIP.
     pub fn goes_by_call(&self) -> bool {
         self.by_call.load(Relaxed)
+    }
+
+    /// Whether its scheduler goes by the names of DNS questions.
+    pub fn goes_by_name(&self) -> bool {
+        self.by_name.load(Relaxed)
     }
 
     /// Its virtual address and port, when it is named by them and has a port.
@@ -185,6 +208,11 @@ impl Service {
         let member = choice.choose(key, now)?;
         Some(Decision { binding: member.binding.clone(), is_makeshift: false })
     }
+}
+
+/// A client asks for many names from one port: no connection may stick to a server then.
+fn schedule_by_name_one_by_one(spec: &mut ServiceSpec) {
+    spec.one_packet |= spec.goes_by_name();
 }
 
 fn has_engine(spec: &ServiceSpec) -> bool {

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use schedulers::placement::Member as Placed;
 use schedulers::{Flags, Options, Scheduler, Server, ServerId};
 
 use super::check::{self, refuse};
 use super::trash::Role;
 use super::{State, Table};
 use crate::control::api::{
-    Bias, BiasWindow, Extras, Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec,
+    Bias, BiasWindow, Extras, Placement, Refusal, RefusalKind, ServerSpec, ServiceKey, ServiceSpec,
 };
 use crate::control::operations::Command;
 use crate::dispatch::connections::Binding;
@@ -74,6 +75,8 @@ impl Table {
             seed,
             bias: extras.bias.into(),
             bias_window: Duration::from_millis(extras.bias_window.0.into()),
+            key: spec.placement().hash_by(),
+            placement: spec.placement().options(),
         };
         let Some(mut scheduler) = schedulers::create(&spec.scheduler, &options) else {
             return Err(check::no_such_scheduler(&spec.scheduler));
@@ -110,9 +113,13 @@ impl Table {
         let old = service.spec();
         // Extras that are not spoken of stay as they are.
         let spec = ServiceSpec { extras: spec.extras.or(old.extras), ..spec };
+        check::names(&spec)?;
         if makes_of(&old) != makes_of(&spec) {
-            let scheduler = self.scheduler(&spec)?;
-            service.choice().replace_scheduler(scheduler).map_err(too_many)?;
+            let mut scheduler = self.scheduler(&spec)?;
+            let placed = service.choice().placed();
+            prepare_new(&mut *scheduler, &placed);
+            let replaced = service.choice().replace_scheduler(scheduler).map_err(too_many)?;
+            drop(replaced);
         }
         // Before and after: its persistence engine may come or go.
         state.touch(&service);
@@ -139,13 +146,19 @@ impl Table {
     ) -> Result<(), Refusal> {
         let service = state.services.find(key).map_err(not_defined)?.clone();
         check::server(key, &spec)?;
-        let mut choice = service.choice();
-        if choice.position(spec.address).is_some() {
+        if service.choice().position(spec.address).is_some() {
             return Err(server_exists());
         }
         check::server_address(spec.address.ip())?;
         let spec = self.settle(spec);
         let (server, former) = self.server(state, key, &spec);
+        let prepared = service.prepare(|choice| {
+            let mut placed = choice.placed();
+            placed.insert(0, server.placed_with(&spec));
+            placed
+        });
+        let mut choice = service.choice();
+        choice.offer(&prepared);
         server.weigh(&spec);
         let binding = self.bind(&service, &server, &spec);
         let member = Member { server: server.clone(), binding, spec: spec.clone() };
@@ -218,9 +231,16 @@ impl Table {
     ) -> Result<(), Refusal> {
         let service = state.services.find(key).map_err(not_defined)?.clone();
         check::server(key, &spec)?;
-        let mut choice = service.choice();
-        let index = choice.position(spec.address).ok_or_else(no_such_server)?;
+        let index = service.choice().position(spec.address).ok_or_else(no_such_server)?;
         let spec = self.settle(spec);
+        // Who is in the list changes under the table's lock only.
+        let prepared = service.prepare(|choice| {
+            let mut placed = choice.placed();
+            placed[index] = choice.members()[index].server.placed_with(&spec);
+            placed
+        });
+        let mut choice = service.choice();
+        choice.offer(&prepared);
         self.edit_member(state, &service, &mut choice, index, spec);
         Ok(())
     }
@@ -246,10 +266,17 @@ impl Table {
     }
 }
 
+/// Lets a scheduler work that is still to be bound to these servers.
+pub(super) fn prepare_new(scheduler: &mut dyn Scheduler, servers: &[Placed]) {
+    if let Some(plan) = scheduler.plan(servers) {
+        scheduler.offer(&plan.run());
+    }
+}
+
 /// What a service's scheduler is made of: when that is another one, so is the scheduler.
-pub(super) fn makes_of(spec: &ServiceSpec) -> (&str, u32, Bias, BiasWindow) {
+pub(super) fn makes_of(spec: &ServiceSpec) -> (&str, u32, Bias, BiasWindow, Placement) {
     let Extras { bias, bias_window, .. } = spec.extras.unwrap_or_default();
-    (&spec.scheduler, spec.flags, bias, bias_window)
+    (&spec.scheduler, spec.flags, bias, bias_window, spec.placement())
 }
 
 fn delete_service(state: &mut State, key: &ServiceKey, now: Duration) -> Result<(), Refusal> {
@@ -262,8 +289,7 @@ fn delete_service(state: &mut State, key: &ServiceKey, now: Duration) -> Result<
 /// Removes the servers of a service that has been removed.
 pub(super) fn drain(state: &mut State, service: &Arc<Service>, now: Duration) {
     let mut choice = service.choice();
-    while !choice.members().is_empty() {
-        let member = choice.remove(0);
+    for member in choice.remove_all() {
         put_away(state, service, member, now);
     }
     if let Some(member) = choice.set_fallback(None) {
@@ -289,8 +315,14 @@ fn delete_server(
     now: Duration,
 ) -> Result<(), Refusal> {
     let service = state.services.find(key).map_err(not_defined)?.clone();
+    let index = service.choice().position(address).ok_or_else(no_such_server)?;
+    let prepared = service.prepare(|choice| {
+        let mut placed = choice.placed();
+        placed.remove(index);
+        placed
+    });
     let mut choice = service.choice();
-    let index = choice.position(address).ok_or_else(no_such_server)?;
+    choice.offer(&prepared);
     let member = choice.remove(index);
     put_away(state, &service, member, now);
     Ok(())

@@ -65,9 +65,23 @@ pub(super) fn service(spec: &ServiceSpec) -> Result<(), Refusal> {
     if let Some(wanted) = &spec.extras {
         extras::check(&spec.key, wanted)?;
     }
+    names(spec)?;
     match &spec.persistence {
         Some(wanted) => persistence(wanted, spec.key.is_ipv6()),
         None => Ok(()),
+    }
+}
+
+/// Whether it could go by names, if it is to. A mark may stand for packets of every protocol; those
+/// that are not of UDP have none.
+pub(super) fn names(spec: &ServiceSpec) -> Result<(), Refusal> {
+    match spec.key {
+        ServiceKey::Address { protocol, .. }
+            if protocol != Protocol::Udp && spec.goes_by_name() =>
+        {
+            Err(refuse(RefusalKind::Invalid, "the key dns-name is for UDP services only"))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -34,6 +34,9 @@ pub(super) fn check(key: &ServiceKey, wanted: &Extras) -> Result<(), Refusal> {
         let (least, most) = (BIAS_WINDOWS.start(), BIAS_WINDOWS.end());
         return invalid(format!("bias_window {window} ms is not within {least}..={most}"));
     }
+    if wanted.placement.variants == 0 {
+        return invalid("variants 0 is not within 1..=65535".to_owned());
+    }
     // A mark may stand for packets of every protocol.
     let ServiceKey::Address { protocol, .. } = *key else { return Ok(()) };
     let for_tcp = [

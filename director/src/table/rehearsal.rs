@@ -87,10 +87,12 @@ impl Table {
                 let planned = plan.service(state, &spec.key)?;
                 check::service(&spec)?;
                 check::scheduler(&spec.scheduler)?;
-                holds(&spec, planned.servers.len())?;
                 // Extras that are not spoken of stay as they are.
                 let extras = spec.extras.or(planned.spec.extras);
-                planned.spec = ServiceSpec { extras, ..spec };
+                let spec = ServiceSpec { extras, ..spec };
+                check::names(&spec)?;
+                holds(&spec, planned.servers.len())?;
+                planned.spec = spec;
             }
             Command::DeleteService { service: key } => {
                 if plan.service(state, &key)?.is_new {
@@ -165,7 +167,11 @@ impl Plan {
 
 /// Whether the scheduler can hold so many servers.
 fn holds(spec: &ServiceSpec, servers: usize) -> Result<(), Refusal> {
-    match schedulers::most_servers(&spec.scheduler) {
+    let limit = match spec.scheduler.as_str() {
+        "dht" => Some(spec.placement().options().most_members()),
+        scheduler => schedulers::most_servers(scheduler),
+    };
+    match limit {
         Some(limit) if servers > limit => Err(too_many(schedulers::TooManyServers { limit })),
         _ => Ok(()),
     }

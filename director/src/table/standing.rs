@@ -43,7 +43,19 @@ impl Servers for Table {
         server: SocketAddr,
         standing: Standing,
     ) -> Option<(i32, i32)> {
-        self.with_server(service, server, |choice, index| choice.stand(index, standing))
+        let judged = self.service(service)?;
+        let prepared = judged.prepare(|choice| {
+            let mut placed = choice.placed();
+            if let Some(index) = choice.position(server) {
+                let member = &choice.members()[index];
+                placed[index] = member.server.placed_as(&member.spec, standing);
+            }
+            placed
+        });
+        self.with_server(service, server, |choice, index| {
+            choice.offer(&prepared);
+            choice.stand(index, standing)
+        })
     }
 
     /// A new life of the server takes the place of this one. Whoever looks for a server finds the new

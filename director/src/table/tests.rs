@@ -3,6 +3,7 @@
 mod batch;
 mod fallback;
 mod followers;
+mod preparation;
 mod standing;
 
 use std::net::SocketAddr;

@@ -4,16 +4,20 @@
 //! its servers' connections: its list and its scheduler are exchanged as one. Services that go
 //! lose their servers only after workers have been shown that they are gone.
 
+use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use schedulers::TooManyServers;
+use schedulers::placement::Member as Placed;
+use schedulers::{Scheduler, TooManyServers};
 
-use super::apply::{drain, makes_of, put_away};
+use super::apply::{drain, makes_of, prepare_new, put_away};
 use super::rehearsal::{Plan, Planned};
+use super::trash::Role;
 use super::{State, Table};
 use crate::control::api::{ServerSpec, ServiceKey, ServiceSpec};
-use crate::dispatch::service::{Choice, Member, Service};
+use crate::dispatch::service::{Choice, Member, RealServer, Service};
 use crate::dispatch::transmitter::Transmitter;
 
 impl Table {
@@ -61,19 +65,35 @@ impl Table {
         let before = service.spec();
         let same_scheduler = makes_of(&before) == makes_of(&spec);
         state.touch(&service);
-        let mut choice = service.choice();
-        let same_servers = choice.members().iter().map(|member| member.spec.address);
-        if same_scheduler && same_servers.eq(servers.iter().map(|server| server.address)) {
+        let same_servers = {
+            let choice = service.choice();
+            let addresses = choice.members().iter().map(|member| member.spec.address);
+            addresses.eq(servers.iter().map(|server| server.address))
+        };
+        if same_scheduler && same_servers {
+            let placed = |(member, spec): (&Member, _)| member.server.placed_with(spec);
+            let prepared = service
+                .prepare(|choice| choice.members().iter().zip(&servers).map(placed).collect());
+            let mut choice = service.choice();
+            if prepared.is_some() {
+                choice.offer(&prepared);
+                // What is prepared fits the list with all edits, the first of which is to take it.
+                let pairs = choice.members().iter().zip(&servers);
+                pairs.for_each(|(member, server)| member.server.weigh(server));
+            }
             for (index, server) in servers.into_iter().enumerate() {
                 if choice.members()[index].spec != server {
                     self.edit_member(state, &service, &mut choice, index, server);
                 }
             }
-        } else {
-            let exchanged = self.exchange(state, &service, &mut choice, &spec, servers, now);
+        } else if let Ok(mut scheduler) = self.scheduler(&spec) {
+            let placed = placed(state, &service, &servers);
+            prepare_new(&mut *scheduler, &placed);
+            let mut choice = service.choice();
+            let exchanged = self.exchange(state, &service, &mut choice, scheduler, servers, now);
+            drop(choice);
             debug_assert!(exchanged.is_ok(), "its number of servers has been rehearsed");
         }
-        drop(choice);
         service.set_spec(spec);
         if is_new && !is_added {
             service.zero();
@@ -93,11 +113,10 @@ impl Table {
         state: &mut State,
         service: &Arc<Service>,
         choice: &mut Choice,
-        spec: &ServiceSpec,
+        scheduler: Box<dyn Scheduler>,
         servers: Vec<ServerSpec>,
         now: Duration,
     ) -> Result<(), TooManyServers> {
-        let Ok(scheduler) = self.scheduler(spec) else { return Ok(()) };
         let mut members = Vec::with_capacity(servers.len());
         let mut revived = Vec::new();
         for server in servers {
@@ -133,4 +152,19 @@ impl Table {
         }
         Ok(())
     }
+}
+
+/// Servers of a service as they are planned, those among them that it has now or had.
+fn placed(state: &State, service: &Service, servers: &[ServerSpec]) -> Vec<Placed> {
+    let known: HashMap<SocketAddr, Arc<RealServer>> = {
+        let choice = service.choice();
+        choice.members().iter().map(|it| (it.spec.address, it.server.clone())).collect()
+    };
+    let removed = |address| state.trash.find(&service.key, address, Role::Server);
+    let placed = |spec: &ServerSpec| match (known.get(&spec.address), removed(spec.address)) {
+        (Some(server), _) => server.placed_with(spec),
+        (None, Some(removed)) => removed.server.placed_with(spec),
+        (None, None) => Placed::new(spec.address.ip(), spec.address.port(), spec.weight),
+    };
+    servers.iter().map(placed).collect()
 }

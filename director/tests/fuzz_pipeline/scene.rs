@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use director::config::DeclaredService;
 use director::control::api::{
-    Bias, BiasWindow, Extras, Forwarding, GoneServer, MssClamp, NoDestination, OwnTimeouts,
-    Persistence, Protocol, ServerSpec, ServiceKey, ServiceSpec, Teardown, Tunnel,
+    Bias, BiasWindow, Extras, Forwarding, GoneServer, HashKey, MssClamp, NoDestination,
+    OwnTimeouts, Persistence, Placement, Protocol, ServerSpec, ServiceKey, ServiceSpec, Teardown,
+    Tunnel,
 };
 use director::control::operations::Command;
 use director::dispatch::Shared;
@@ -212,6 +213,11 @@ impl Scene {
             bias_window: BiasWindow(100 + random.below(9000) as u32),
             teardown: *random.pick(&[Teardown::Lazy, Teardown::Eager, Teardown::None]),
             mss_clamp: MssClamp::ByRoute(tcp),
+            placement: Placement {
+                key: *random.pick(&[None, Some(HashKey::SourcePort), Some(HashKey::Tuple)]),
+                sticky: random.below(2) == 0,
+                variants: 1 + random.below(600) as u16,
+            },
         };
         let service = ServiceSpec { extras: Some(extras), ..view.spec };
         self.change(Command::EditService { service });

@@ -8,7 +8,9 @@
 //! | helper | looks at | so that |
 //! |---|---|---|
 //! | [`ftp`] | the control connection (NAT) | data connections reach the right server and client |
+//! | [`dns`] | queries over UDP | queries for one name reach one server |
 //! | [`sip`] | requests and responses over UDP | all messages of a call reach one server |
 
+pub mod dns;
 pub mod ftp;
 pub mod sip;

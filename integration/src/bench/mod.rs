@@ -12,6 +12,7 @@
 //! |---|---|---|
 //! | `pipeline` | `pipeline/...`: ns per packet over a port in memory, one worker and two | |
 //! | `scheduling` | `new/...`: new connections per second by scheduler | |
+//! | `placement` | `dht/...`: ns per look-up in the table of dht | |
 //! | `memory` | `memory/...`: bytes per connection | 2 GiB or more |
 //! | `stall` | `stall/...`: the longest call while the table grows and while connections expire | |
 //! | `publish` | `publish/...`: services change while packets flow | root for `publish/lab-...` |
@@ -31,6 +32,7 @@ mod machine;
 mod markdown;
 mod memory;
 mod pipeline;
+mod placement;
 mod preference;
 mod publish;
 mod report;
@@ -103,6 +105,7 @@ pub fn run(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<Vec<Figure>> {
     let mut run = Run { plan, figures: Vec::new(), tell };
     pipeline::run(&mut run)?;
     scheduling::run(&mut run)?;
+    placement::run(&mut run)?;
     memory::run(&mut run)?;
     stall::run(&mut run)?;
     publish::run(&mut run)?;

@@ -70,6 +70,10 @@ fn quick_everything_is_measured_and_every_figure_has_its_place_in_the_json() {
         }
     }
     for name in [
+        "dht/lookup-10/equal",
+        "dht/lookup-10/weighted",
+        "dht/lookup-1000/equal",
+        "dht/lookup-1000/weighted",
         "memory/connection",
         "stall/growth",
         "stall/expiry",

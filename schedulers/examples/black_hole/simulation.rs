@@ -201,6 +201,7 @@ fn key() -> Key {
         source_port: 40_000,
         destination: [192, 0, 2, 10].into(),
         destination_port: 1494,
+        name: None,
     }
 }
 

@@ -15,7 +15,7 @@ fn options(bias: Bias) -> Options {
 }
 
 fn biased(scheduler: &str, bias: Bias, weights: &[i32]) -> Service {
-    Service::with_options(scheduler, weights, options(bias))
+    Service::with_options(scheduler, weights, &options(bias))
 }
 
 /// So many connections that are established, and older than the window.
@@ -213,7 +213,7 @@ fn a_newcomer_is_the_best_for_as_many_connections_as_the_formula_says() {
 #[test]
 fn connections_count_until_they_are_established_when_there_is_no_window() {
     let options = Options { bias: Bias::Ilb(2), ..Options::default() };
-    let mut service = Service::with_options("wlc", &[1, 1, 1], options);
+    let mut service = Service::with_options("wlc", &[1, 1, 1], &options);
     (1..3).for_each(|id| load(service.server(id), 80, 0));
     let mut chosen = Vec::new();
     for _ in 0..6 {

@@ -3,18 +3,21 @@
 //! Follows `ip_vs_dh.c`. 256 slots are dealt out to the servers in list order, one each, round and
 //! round; weight does not matter. There is no fallback: when the slot's server is not eligible the
 //! packet has no destination. Meant for transparent proxies and caches behind a firewall mark.
+//!
+//! With a key of one's own ([`HashBy`]) the lower half of its hash takes the place of the address.
 
 use crate::address::{fold, spread};
+use crate::placement::HashBy;
 use crate::remembered::Remembered;
 use crate::slots::Slots;
-use crate::{Change, Entry, Key, Scheduler, Server, TooManyServers};
+use crate::{Change, Entry, Key, Options, Scheduler, Server, TooManyServers};
 use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "dh",
     summary: "destination hashing: the same server for the same destination address",
-    create: |_| Box::new(DestinationHashing::new()),
+    create: |options| Box::new(DestinationHashing::new(options)),
 };
 
 /// log2 of the number of slots (`CONFIG_IP_VS_DH_TAB_BITS`).
@@ -23,11 +26,12 @@ const SLOT_BITS: u32 = 8;
 #[derive(Debug)]
 struct DestinationHashing {
     slots: Slots,
+    by: HashBy,
 }
 
 impl DestinationHashing {
-    fn new() -> DestinationHashing {
-        DestinationHashing { slots: Slots::empty(1 << SLOT_BITS) }
+    fn new(options: &Options) -> DestinationHashing {
+        DestinationHashing { slots: Slots::empty(1 << SLOT_BITS), by: options.key }
     }
 }
 
@@ -41,7 +45,11 @@ impl Scheduler for DestinationHashing {
     }
 
     fn choose(&mut self, servers: &[Arc<Server>], key: &Key, _: Duration) -> Option<usize> {
-        self.slots.choose(servers, spread(fold(key.destination), SLOT_BITS))
+        let number = match self.by {
+            HashBy::OfScheduler => fold(key.destination),
+            by => key.hash_by(by) as u32,
+        };
+        self.slots.choose(servers, spread(number, SLOT_BITS))
     }
 }
 
@@ -66,7 +74,7 @@ mod tests {
     #[test]
     fn slots_are_dealt_in_turn_whatever_the_weight() {
         let list = servers(&[1, 50, 0]);
-        let mut scheduler = DestinationHashing::new();
+        let mut scheduler = DestinationHashing::new(&Options::default());
         scheduler.changed(&list, Change::Bound).unwrap();
         let expected: Vec<_> = (0..256).map(|slot| Some(slot % 3)).collect();
         assert_eq!(scheduler.slots.indices(&list), expected);
@@ -81,6 +89,16 @@ mod tests {
         key.source_port = 1;
         key.destination_port = 443;
         assert_eq!(service.choose(&key), chosen);
+    }
+
+    #[test]
+    fn a_key_of_ones_own_takes_the_place_of_the_address() {
+        let options = Options { key: HashBy::Name, ..Options::default() };
+        let mut service = Service::with_options("dh", &[1; 256], &options);
+        for (slot, number) in [(64, 0xCB00_7109), (162, 0xABCD_C000_020A)] {
+            let key = Key { name: Some(number), ..destination("10.0.0.1") };
+            assert_eq!(service.choose(&key), Some(slot));
+        }
     }
 
     #[test]
@@ -99,7 +117,7 @@ mod tests {
     #[test]
     fn adding_and_removing_deals_anew_and_editing_does_not() {
         let mut list = servers(&[1, 1, 1]);
-        let mut scheduler = DestinationHashing::new();
+        let mut scheduler = DestinationHashing::new(&Options::default());
         scheduler.changed(&list, Change::Bound).unwrap();
         let removed = list.remove(0);
         // Told of an edit only, the slots still belong to the old list.

@@ -7,8 +7,12 @@
 //!
 //! Slots go by the *last weight that was not 0*: quiescing a server moves nobody, but without
 //! `mh-fallback` its clients then have no destination.
+//!
+//! With a key of one's own ([`HashBy`]) the lower half of its hash takes the place of the client's
+//! address, and `mh-port` does not count.
 
-use crate::address::{client_port, fold_with_port};
+use crate::address::{client_number, fold_with_port};
+use crate::placement::HashBy;
 use crate::remembered::Remembered;
 use crate::slots::Slots;
 use crate::weight::greatest_common_divisor;
@@ -43,6 +47,7 @@ struct MaglevHashing {
     slots: Slots,
     falls_back: bool,
     uses_port: bool,
+    by: HashBy,
 }
 
 impl MaglevHashing {
@@ -51,6 +56,7 @@ impl MaglevHashing {
             slots: Slots::empty(TABLE_SIZE as usize),
             falls_back: options.flags.contains(Flags::FLAG_1),
             uses_port: options.flags.contains(Flags::FLAG_2),
+            by: options.key,
         }
     }
 }
@@ -67,8 +73,7 @@ impl Scheduler for MaglevHashing {
     }
 
     fn choose(&mut self, servers: &[Arc<Server>], key: &Key, _: Duration) -> Option<usize> {
-        let port = if self.uses_port { client_port(key) } else { 0 };
-        let client = fold_with_port(key.source, port);
+        let client = client_number(key, self.by, self.uses_port);
         let own = slot_of(client);
         if self.falls_back {
             let slot_at = |offset| slot_of(client.wrapping_add(offset as u32));

@@ -5,10 +5,14 @@
 //! as its weight, round and round; a quiesced server still gets one a round. All slots are dealt
 //! anew at every change, and many clients move.
 //!
+//! With a key of one's own ([`HashBy`]) the lower half of its hash takes the place of the address, and
+//! `sh-port` does not count.
+//!
 //! Without `sh-fallback` a slot whose server is not eligible has no destination. With it, slots
 //! `2h`, `2h + 1` ... are tried, *h* being the client's own.
 
-use crate::address::{client_port, fold_with_port, spread};
+use crate::address::{client_number, spread};
+use crate::placement::HashBy;
 use crate::remembered::Remembered;
 use crate::slots::Slots;
 use crate::{Change, Entry, Flags, Key, Options, Scheduler, Server, TooManyServers};
@@ -30,6 +34,7 @@ struct SourceHashing {
     slots: Slots,
     falls_back: bool,
     uses_port: bool,
+    by: HashBy,
 }
 
 impl SourceHashing {
@@ -38,6 +43,7 @@ impl SourceHashing {
             slots: Slots::empty(SLOTS),
             falls_back: options.flags.contains(Flags::FLAG_1),
             uses_port: options.flags.contains(Flags::FLAG_2),
+            by: options.key,
         }
     }
 }
@@ -53,8 +59,7 @@ impl Scheduler for SourceHashing {
     }
 
     fn choose(&mut self, servers: &[Arc<Server>], key: &Key, _: Duration) -> Option<usize> {
-        let port = if self.uses_port { client_port(key) } else { 0 };
-        let own = spread(fold_with_port(key.source, port), SLOT_BITS);
+        let own = spread(client_number(key, self.by, self.uses_port), SLOT_BITS);
         if self.falls_back {
             let slot_at = |offset| (own + offset) % SLOTS;
             self.slots.choose_or_fall_back(servers, own, slot_at)
@@ -94,6 +99,20 @@ mod tests {
             assert_eq!(plain.choose(&key), Some(by_address), "{address}");
             assert_eq!(with_port.choose(&key), Some(by_port), "{address} port {port}");
         }
+    }
+
+    #[test]
+    fn a_key_of_ones_own_takes_the_place_of_the_address() {
+        let options = Options { key: HashBy::Name, flags: Flags::FLAG_2, ..Options::default() };
+        let mut service = Service::with_options("sh", &[1; 256], &options);
+        let named = |name| Key { name: Some(name), ..client("198.51.100.1", 1024) };
+        // Slot 96 is where the number 198.51.100.1 falls, whatever the upper half.
+        assert_eq!(service.choose(&named(0xC633_6401)), Some(96));
+        assert_eq!(service.choose(&named(0x1234_5678_C633_6401)), Some(96));
+        assert_eq!(service.choose(&named(1)), Some(0x61));
+        let other_port = Key { source_port: 99, ..client("198.51.100.1", 1024) };
+        let nameless = service.choose(&client("198.51.100.1", 1024));
+        assert_eq!(service.choose(&other_port), nameless, "a nameless one goes by its address");
     }
 
     #[test]

@@ -219,7 +219,7 @@ fn names_are_unique_and_fit_the_sixteen_bytes_of_the_kernels_interface() {
     assert!(names.iter().all(|name| !name.is_empty() && name.len() < 16));
     let expected = [
         "rr", "wrr", "swrr", "lc", "wlc", "sed", "nq", "fo", "ovf", "twos", "dh", "sh", "mh",
-        "lblc", "lblcr", "load",
+        "dht", "lblc", "lblcr", "load",
     ];
     assert_eq!(names, HashSet::from(expected));
     assert!(REGISTRY.iter().all(|entry| !entry.summary.is_empty()));

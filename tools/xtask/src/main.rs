@@ -1,4 +1,4 @@
-//! The developer's commands behind `cargo xtask`: demo, test, parity, pages, bench.
+//! The developer's commands behind `cargo xtask`: demo, test, parity, pages, bench, paper.
 //!
 //! Knows cargo, packages and privileges. Must not know the product: what the demo shows and the
 //! tests try is in `integration/`.
@@ -7,6 +7,7 @@
 
 mod cargo;
 mod packages;
+mod paper;
 mod privilege;
 mod suites;
 
@@ -62,6 +63,19 @@ enum Task {
         #[arg(long, short)]
         quiet: bool,
     },
+    /// See figures of the papers behind Switchyard beside our own
+    ///
+    /// Exit code 0 only when ours are what they should be.
+    Paper {
+        /// Whose figures
+        paper: paper::Paper,
+        /// Fewer names: a look at whether it works
+        #[arg(long)]
+        quick: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Write the manual page of ipvsadm and its completions for bash, zsh and fish
     ///
     /// Made of the same table of flags as the command itself; prints the files' names.
@@ -88,6 +102,7 @@ fn main() -> ExitCode {
         Task::Demo { arguments } => demo(&arguments),
         Task::Test { suites, quick } => suites::run(&suites, quick),
         Task::Parity { scenarios, list, quiet } => parity(&scenarios, list, quiet),
+        Task::Paper { paper, quick, json } => paper::run(paper, quick, json),
         Task::Bench { arguments } => bench(&arguments),
         Task::Pages { folder } => pages(&folder),
     };

@@ -38,6 +38,9 @@ pub(crate) const NLB: [Needed; 6] = [
 pub(crate) const HEALTH: [Needed; 3] =
     [("nginx", "nginx-light"), ("haproxy", "haproxy"), ("ip", "iproute2")];
 
+/// What the farm of caches runs.
+pub(crate) const DHT: [Needed; 2] = [("dnsmasq", "dnsmasq-base"), ("ip", "iproute2")];
+
 /// What the parity suite runs: a Linux kernel as a program, and what is started in it.
 pub(crate) const PARITY: [Needed; 5] = [
     ("linux.uml", "user-mode-linux"),

@@ -24,6 +24,8 @@ pub(crate) enum Suite {
     Nlb,
     /// Servers that fail, drain, come back and lie, with nginx and HAProxy (root)
     Health,
+    /// A farm of DNS caches: one name, one cache (root)
+    Dht,
     /// Switchyard next to the real kernel IPVS, packet by packet (root)
     Parity,
     /// Our ipvsadm next to the real one, byte by byte; the tools that call it (root)
@@ -33,6 +35,7 @@ pub(crate) enum Suite {
 /// The test programs that are suites of their own.
 const NLB: &str = "nlb";
 const HEALTH: &str = "health";
+const DHT: &str = "dht";
 const PARITY: &str = "parity";
 const GOLDEN: &str = "golden";
 
@@ -41,12 +44,13 @@ const GOLDEN: &str = "golden";
 const SIDE_BY_SIDE: usize = 2;
 
 impl Suite {
-    const ALL: [Suite; 7] = [
+    const ALL: [Suite; 8] = [
         Suite::Lint,
         Suite::Unit,
         Suite::Lab,
         Suite::Nlb,
         Suite::Health,
+        Suite::Dht,
         Suite::Parity,
         Suite::Golden,
     ];
@@ -58,6 +62,7 @@ impl Suite {
             Suite::Lab => "lab",
             Suite::Nlb => NLB,
             Suite::Health => HEALTH,
+            Suite::Dht => DHT,
             Suite::Parity => PARITY,
             Suite::Golden => GOLDEN,
         }
@@ -103,6 +108,7 @@ pub(crate) fn run(suites: &[Suite], quick: bool) -> Result<bool> {
             Suite::Lab => lab(quick)?,
             Suite::Nlb => nlb(quick)?,
             Suite::Health => health(quick)?,
+            Suite::Dht => dht(quick)?,
             Suite::Parity => parity(quick)?,
             Suite::Golden => golden(quick)?,
         };
@@ -193,7 +199,7 @@ fn lab(quick: bool) -> Result<Tally> {
     packages::install(&packages::LAB)?;
     build_programs()?;
     let mut programs = test_programs(&["--release", "--package", "integration", "--test", "*"])?;
-    programs.retain(|(name, _)| ![NLB, HEALTH, PARITY, GOLDEN].contains(&name.as_str()));
+    programs.retain(|(name, _)| ![NLB, HEALTH, DHT, PARITY, GOLDEN].contains(&name.as_str()));
     as_root(&programs, 1, quick)
 }
 
@@ -219,6 +225,13 @@ fn health(quick: bool) -> Result<Tally> {
     with_figures(HEALTH, quick, || {
         println!("{:<64} {:>7} {:>7}", "seconds, or what is said", "figure", "allowed");
     })
+}
+
+/// Runs the farm of caches, which prints how many questions reached upstream.
+fn dht(quick: bool) -> Result<Tally> {
+    packages::install(&packages::DHT)?;
+    build_programs()?;
+    with_figures(DHT, quick, || println!("questions that reached upstream"))
 }
 
 /// Runs a test program whose tests print figures; `heading` comes before those, at the end.

@@ -50,6 +50,11 @@ check = ["tcp", { type = "http", path = "/", expect = [200, "204-299"], soft = 5
 agent = { period = "100ms", timeout = "500ms", key_file = "/k" }
 fallback = { address = "10.0.0.99:80", forwarding = "direct" }
 feedback = { least = "10%", most = "100%", step = "2.5%" }
+[[service]]
+listen = "192.0.2.10:53/udp"
+scheduler = { name = "dht", key = "dns-name", sticky = true, variants = 512 }
+scheduler_flags = ["dht-sticky"]
+forwarding = "direct"
 [health]
 memory = false
 [agent]
@@ -69,7 +74,7 @@ fn piece() -> impl Strategy<Value = String> {
         Just("mode = \"nlb\"\n[nlb]\n".to_owned()),
         Just("[[nlb.rule]]\n".to_owned()),
         ("(listen|address|weight|persistence|tunnel|scheduler|scheduler_flags|forwarding|interfaces|fwmark|timeouts|ftp_ports|control|ring_size|tx_ring_size|frames|gone_server|no_destination|mss_clamp|mode|nlb|rule|hosts|ports|key|check|agent|all_down|fallback|feedback|bias|bias_window|teardown|health)",
-         "(\"[0-9a-f:./\\[\\]a-z]{0,20}\"|-?[0-9]{1,22}|true|\\[\\]|\\[\"x\", 1\\]|\\{\\}|\\{ type = \"gue\" \\}|\\{ type = \"(tcp|http|udp|dns|exec)\", (port|path|expect|soft|send|name|record|command|jitter|interval) = (\"[ -~]{0,9}\"|[0-9]{1,9}|\\[\\]|true) \\}|[\"'](hex:)?[0-9a-fx%:\\\\-]{0,9}[\"']|1\\.5|1979-05-27|0x[0-9a-f]{1,40}|nan)")
+         "(\"[0-9a-f:./\\[\\]a-z]{0,20}\"|\\{ name = \"(dht|mh|rr)\", (key|sticky|variants) = (\"(dns-name|tuple)\"|[0-9]{1,6}|true) \\}|-?[0-9]{1,22}|true|\\[\\]|\\[\"x\", 1\\]|\\{\\}|\\{ type = \"gue\" \\}|\\{ type = \"(tcp|http|udp|dns|exec)\", (port|path|expect|soft|send|name|record|command|jitter|interval) = (\"[ -~]{0,9}\"|[0-9]{1,9}|\\[\\]|true) \\}|[\"'](hex:)?[0-9a-fx%:\\\\-]{0,9}[\"']|1\\.5|1979-05-27|0x[0-9a-f]{1,40}|nan)")
             .prop_map(|(key, value)| format!("{key} = {value}\n")),
         any::<String>(),
     ]

@@ -9,7 +9,8 @@ mod wrong;
 
 use super::{Config, ConfigError, KERNEL_SCHEDULERS, parse_with};
 
-/// Parses a text against the kernel's schedulers, whichever are linked in.
+/// Parses a text against the kernel's schedulers and dht, whichever are linked in.
 fn parse(text: &str) -> Result<Config, ConfigError> {
-    parse_with(text, "switchyard.toml", KERNEL_SCHEDULERS)
+    let known = [KERNEL_SCHEDULERS, &["dht"]].concat();
+    parse_with(text, "switchyard.toml", &known)
 }

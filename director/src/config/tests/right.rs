@@ -6,8 +6,8 @@ use super::parse;
 use crate::config::{Config, HealthSettings, Io, Mode};
 use crate::control::DEFAULT_SOCKET;
 use crate::control::api::{
-    Extras, Forwarding, GoneServer, MssClamp, NoDestination, OwnTimeouts, Persistence, Protocol,
-    ServiceKey, Timeouts, Tunnel, TunnelChecksum,
+    Extras, Forwarding, GoneServer, HashKey, MssClamp, NoDestination, OwnTimeouts, Persistence,
+    Placement, Protocol, ServiceKey, Timeouts, Tunnel, TunnelChecksum,
 };
 use crate::dispatch::ftp::Ports;
 use crate::dispatch::settings::Setting;
@@ -221,6 +221,51 @@ fn what_a_service_shall_do_beyond_the_kernel_reaches_its_specification_and_is_of
 }
 
 #[test]
+fn a_scheduler_is_a_name_or_a_table_that_says_what_it_goes_by() {
+    let config = right(
+        r#"
+        interfaces = ["eth0"]
+        [[service]]
+        listen = "192.0.2.10:80/tcp"
+        scheduler = "dht"
+        [[service]]
+        listen = "192.0.2.10:81/tcp"
+        scheduler = { name = "dht", key = "source-port", sticky = true, variants = 64 }
+        [[service]]
+        listen = "192.0.2.10:82/tcp"
+        scheduler = { name = "mh", key = "tuple" }
+        [[service]]
+        listen = "192.0.2.10:53/udp"
+        scheduler = { name = "dht", key = "dns-name" }
+        [[service]]
+        listen = "192.0.2.10:54/udp"
+        scheduler = { name = "sh", key = "dns-name" }
+        one_packet = true
+        [[service]]
+        listen = "192.0.2.10:55/udp"
+        scheduler = "dht"
+        scheduler_flags = ["dht-sticky", "dht-dns-name"]
+        "#,
+    );
+    let key = |key| Placement { key: Some(key), ..Placement::default() };
+    let expected = [
+        ("dht", Placement::default(), false),
+        ("dht", Placement { sticky: true, variants: 64, ..key(HashKey::SourcePort) }, false),
+        ("mh", key(HashKey::Tuple), false),
+        ("dht", key(HashKey::DnsName), true),
+        ("sh", key(HashKey::DnsName), true),
+        ("dht", Placement { sticky: true, ..key(HashKey::DnsName) }, true),
+    ];
+    assert_eq!(config.services.len(), expected.len());
+    for (declared, (scheduler, placement, one_packet)) in config.services.iter().zip(expected) {
+        let spec = &declared.service;
+        assert_eq!(spec.scheduler, scheduler);
+        assert_eq!(spec.placement(), placement, "{}", spec.key);
+        assert_eq!(spec.one_packet, one_packet, "{}", spec.key);
+    }
+}
+
+#[test]
 fn servers_take_port_and_forwarding_from_their_service_unless_they_have_their_own() {
     let config = right(
         r#"
@@ -262,7 +307,7 @@ fn servers_take_port_and_forwarding_from_their_service_unless_they_have_their_ow
 
 #[test]
 fn every_key_stands_in_the_documentation() {
-    use crate::config::{health, mark, nlb, server, service, settings};
+    use crate::config::{health, mark, nlb, scheduling, server, service, settings};
     let keys = [
         mark::KEYS,
         nlb::KEYS,
@@ -270,6 +315,7 @@ fn every_key_stands_in_the_documentation() {
         settings::KEYS,
         settings::TIMEOUTS,
         service::KEYS,
+        scheduling::KEYS,
         service::PERSISTENCE,
         server::KEYS,
         server::TUNNEL,

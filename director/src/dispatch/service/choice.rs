@@ -5,7 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use schedulers::{Change, Expirations, Key, Scheduler, Server, TooManyServers};
+use schedulers::placement::Member as Placed;
+use schedulers::{
+    Change, Expirations, Key, Preparation, Prepared, Scheduler, Server, TooManyServers,
+};
 
 use crate::control::api::ServerSpec;
 use crate::dispatch::connections::Binding;
@@ -82,6 +85,21 @@ impl Choice {
         self.fallback.as_ref().filter(|_| self.falls_back)
     }
 
+    /// The servers as tables of hashing schedulers have them, newest first.
+    pub fn placed(&self) -> Vec<Placed> {
+        self.loads.iter().map(|load| Placed::of(load)).collect()
+    }
+
+    /// What the scheduler would rather do before it has these servers, if anything.
+    pub fn plan(&self, servers: &[Placed]) -> Option<Preparation> {
+        self.scheduler.plan(servers)
+    }
+
+    /// Hands what has come of that to the scheduler, for the next change.
+    pub fn offer(&mut self, prepared: &Option<Prepared>) {
+        prepared.iter().for_each(|prepared| self.scheduler.offer(prepared));
+    }
+
     /// Puts a server at the head.
     ///
     /// # Errors
@@ -103,6 +121,14 @@ impl Choice {
         // A shorter list than one it held is never refused.
         let _ = self.scheduler.changed(&self.loads, Change::Removed { index, id });
         member
+    }
+
+    /// Takes all servers out, as one change; newest first.
+    pub fn remove_all(&mut self) -> Vec<Member> {
+        self.loads.clear();
+        // As above.
+        let _ = self.scheduler.changed(&self.loads, Change::Bound);
+        std::mem::take(&mut self.members)
     }
 
     /// Replaces what was asked for of the server at `index`; its address stays. `binding` is that of
@@ -165,14 +191,17 @@ impl Choice {
         Ok(std::mem::replace(&mut self.members, members))
     }
 
-    /// Binds another scheduler to the same servers.
+    /// Binds another scheduler to the same servers. Returns the old one, with whose tables the lock
+    /// need not be held.
     ///
     /// # Errors
     /// When it cannot hold them; the old one stays.
-    pub fn replace_scheduler(&mut self, mut new: Box<dyn Scheduler>) -> Result<(), TooManyServers> {
+    pub fn replace_scheduler(
+        &mut self,
+        mut new: Box<dyn Scheduler>,
+    ) -> Result<Box<dyn Scheduler>, TooManyServers> {
         new.changed(&self.loads, Change::Bound)?;
-        self.scheduler = new;
-        Ok(())
+        Ok(std::mem::replace(&mut self.scheduler, new))
     }
 
     /// The member for a new connection.

@@ -330,6 +330,7 @@ fn handshakes_are_counted_while_they_last_and_however_they_end() {
             source_port: 1,
             destination: at(VIP).ip(),
             destination_port: 80,
+            name: None,
         };
         // The window is turned by whoever chooses.
         service.schedule(&key, bed.now).unwrap().binding.server.load.in_progress()

@@ -14,6 +14,7 @@ mod lifetime;
 mod lost;
 mod lost_lives;
 mod malformed;
+mod names;
 mod one_packet;
 mod persistence;
 mod refusal;

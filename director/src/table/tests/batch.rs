@@ -14,6 +14,7 @@ fn client() -> Key {
         source_port: 5000,
         destination: "192.0.2.10".parse().unwrap(),
         destination_port: 80,
+        name: None,
     }
 }
 

@@ -29,6 +29,7 @@ fn chosen(service: &Service) -> Option<SocketAddr> {
         source_port: 5000,
         destination: "192.0.2.10".parse().unwrap(),
         destination_port: 80,
+        name: None,
     };
     Some(service.schedule(&key, NOW)?.binding.server.address())
 }

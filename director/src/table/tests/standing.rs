@@ -46,6 +46,7 @@ fn is_served(table: &Table) -> bool {
         source_port: 5000,
         destination: "192.0.2.10".parse().unwrap(),
         destination_port: 80,
+        name: None,
     };
     service.schedule(&key, NOW).is_some()
 }
@@ -146,6 +147,7 @@ fn scheduler_load_goes_by_what_is_reported() {
             source_port: 5000,
             destination: "192.0.2.10".parse().unwrap(),
             destination_port: 80,
+            name: None,
         };
         service.schedule(&key, NOW).unwrap().binding.server.address()
     };

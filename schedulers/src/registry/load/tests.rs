@@ -9,7 +9,7 @@ const WINDOW: Duration = Duration::from_secs(5);
 /// Servers of weight 1 that have reported these loads.
 fn reporting(bias: Bias, loads: &[Option<u16>]) -> Service {
     let options = Options { bias, bias_window: WINDOW, ..Options::default() };
-    let mut service = Service::with_options("load", &vec![1; loads.len()], options);
+    let mut service = Service::with_options("load", &vec![1; loads.len()], &options);
     for (id, load) in loads.iter().enumerate() {
         service.server(id as u64).report(*load);
     }

@@ -73,6 +73,18 @@ fn clients_fall_where_the_kernels_hash_puts_them() {
 }
 
 #[test]
+fn a_key_of_ones_own_takes_the_place_of_the_address() {
+    let owners = table(&servers(&[3, 2, 5, 1]));
+    let options = Options { key: HashBy::Name, flags: Flags::FLAG_2, ..Options::default() };
+    let mut service = Service::with_options("mh", &[3, 2, 5, 1], &options);
+    for number in 0..50 {
+        let key = Key { name: Some(7 << 32 | number), ..client("198.51.100.1", 1024) };
+        let owner = owners[slot_of(number as u32)].map(|index| index as u64);
+        assert_eq!(service.choose(&key), owner, "{number}");
+    }
+}
+
+#[test]
 fn quiescing_moves_no_slot_and_without_fallback_leaves_clients_alone() {
     let mut service = Service::new("mh", &[1, 1, 1]);
     let before = table(&service.servers);

@@ -290,6 +290,7 @@ mod tests {
             bias: Bias::Ilb(2),
             bias_window: BiasWindow(250),
             teardown: Teardown::Eager,
+            ..Extras::default()
         };
         assert_eq!(extras(line), Some(all));
         let route = Extras { mss_clamp: MssClamp::ByRoute(true), ..Extras::default() };

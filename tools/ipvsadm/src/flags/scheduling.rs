@@ -15,7 +15,7 @@ pub const SCHEDULER: Flag = Flag {
         "one of rr|wrr|lc|wlc|lblc|lblcr|dh|sh|sed|nq|fo|ovf|mh,",
         "the default scheduler is wlc.",
     ],
-    about: "Who chooses the server of a new connection: rr, wrr, lc, wlc, lblc, lblcr, dh, sh, sed, nq, fo, ovf, mh, twos, swrr or load; wlc without this option.",
+    about: "Who chooses the server of a new connection: rr, wrr, lc, wlc, lblc, lblcr, dh, sh, sed, nq, fo, ovf, mh, twos, swrr, dht or load; wlc without this option.",
     take: |draft, value| {
         draft.scheduler = short_name(value.unwrap_or_default());
         Ok(())
@@ -38,7 +38,7 @@ pub const SCHEDULER_FLAGS: Flag = Flag {
     argument: Argument::Required("flags"),
     kind: Kind::Option(Some(Opt::SchedulerFlags)),
     help: &["scheduler flags (comma-separated)"],
-    about: "Flags of the scheduler: sh-fallback and sh-port of sh, mh-fallback and mh-port of mh; or flag-1, flag-2 and flag-3 of any.",
+    about: "Flags of the scheduler: sh-fallback and sh-port of sh, mh-fallback and mh-port of mh, dht-sticky, dht-port and dht-dns-name of dht; or flag-1, flag-2 and flag-3 of any.",
     take: |draft, value| {
         draft.flags = value.unwrap_or_default().to_owned();
         Ok(())
@@ -63,6 +63,9 @@ fn scheduler_flag(scheduler: &str, word: &str) -> Result<u32, Failure> {
         "sh-port" => (Some("sh"), 0x10),
         "mh-fallback" => (Some("mh"), 0x8),
         "mh-port" => (Some("mh"), 0x10),
+        "dht-sticky" => (Some("dht"), 0x8),
+        "dht-port" => (Some("dht"), 0x10),
+        "dht-dns-name" => (Some("dht"), 0x20),
         _ => return Err(Failure::usage(format!("invalid scheduler flag `{word}'"))),
     };
     match of {
@@ -79,7 +82,11 @@ fn scheduler_flags_need_their_scheduler_wherever_it_stands() {
     assert_eq!(service("-A -f 7 -s sh -b sh-fallback,sh-port").flags, 0x18);
     assert_eq!(service("-A -f 7 -s mh -b mh-port").flags, 0x10);
     assert_eq!(service("-A -f 7 -b flag-1,flag-3").flags, 0x28);
+    let dht = service("-A -u 10.0.0.1:53 -s dht -b dht-sticky,dht-dns-name");
+    assert_eq!(dht.flags, 0x28);
+    assert_eq!(service("-A -f 7 -s dht -b dht-port").flags, 0x10);
     let complaint = |line| complaint(line).0;
+    assert_eq!(complaint("-A -f 7 -s sh -b dht-port"), "incompatible scheduler flag `dht-port'");
     assert_eq!(service("-A -f 7 -b sh-port -s sh").flags, 0x10);
     assert_eq!(complaint("-A -f 7 -b sh-port"), "incompatible scheduler flag `sh-port'");
     assert_eq!(complaint("-A -f 7 -s mh -b sh-port"), "incompatible scheduler flag `sh-port'");

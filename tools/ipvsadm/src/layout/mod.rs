@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use director::control::api::{Protocol, ServiceKey, Timeouts};
+use director::control::api::{HashKey, Protocol, ServiceKey, ServiceSpec, Timeouts};
 
 pub mod connections;
 pub mod counters;
@@ -66,14 +66,32 @@ fn protocol_of(key: &ServiceKey) -> Option<Protocol> {
     }
 }
 
+/// The flags of a service's scheduler: with dht also those that say what the configuration file has
+/// asked for in its own words.
+fn flags_of(spec: &ServiceSpec) -> u32 {
+    let placement = spec.placement();
+    let key = match placement.key {
+        _ if spec.scheduler != "dht" => 0,
+        Some(HashKey::SourcePort) => 0x10,
+        Some(HashKey::DnsName) => 0x20,
+        _ => 0,
+    };
+    spec.flags | key | if placement.sticky { 0x8 } else { 0 }
+}
+
 /// The names of a service's scheduler flags, in order. The two schedulers that have names of their own
-/// for flags have two: ipvsadm neither lists nor saves their third.
+/// for flags in ipvsadm have two: it neither lists nor saves their third.
 fn scheduler_flags(scheduler: &str, flags: u32) -> Vec<String> {
     let names: [(u32, String); 3] = match scheduler {
         "sh" | "mh" => [
             (0x8, format!("{scheduler}-fallback")),
             (0x10, format!("{scheduler}-port")),
             (0, String::new()),
+        ],
+        "dht" => [
+            (0x8, "dht-sticky".to_owned()),
+            (0x10, "dht-port".to_owned()),
+            (0x20, "dht-dns-name".to_owned()),
         ],
         _ => [0x8, 0x10, 0x20].map(|bit: u32| (bit, format!("flag-{}", bit.ilog2() - 2))),
     };

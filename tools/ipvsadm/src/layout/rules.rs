@@ -8,7 +8,7 @@ use director::control::api::{
 };
 
 use super::table::mask;
-use super::{line, protocol_of, scheduler_flags, sort};
+use super::{flags_of, line, protocol_of, scheduler_flags, sort};
 use crate::names::Names;
 
 /// The lines of one service: its own, then those of its servers.
@@ -32,9 +32,9 @@ pub fn full_service(service: &ServiceView) -> String {
     let mut text = String::new();
     let ServiceView { spec, servers, .. } = service;
     let key = service_key(&spec.key, &Names::default());
-    let options = service_options(&ServiceSpec { flags: 0, ..spec.clone() });
+    let options = options_but_flags(spec);
     // By number: the third flag of sh and mh has no other name.
-    let flags = scheduler_flags("", spec.flags);
+    let flags = scheduler_flags("", flags_of(spec));
     let flags = if flags.is_empty() { String::new() } else { format!(" -b {}", flags.join(",")) };
     let extras = spec.extras.map_or_else(String::new, |extras| extra_options(&extras));
     line(&mut text, format_args!("-A {key}{options}{flags}{extras}"));
@@ -66,6 +66,8 @@ fn extra_options(extras: &Extras) -> String {
         bias,
         bias_window,
         teardown,
+        // The file and the control API say it; what `-b` says of it is in the flags.
+        placement: _,
     } = *extras;
     let mut text = String::new();
     if timeouts != OwnTimeouts::default() {
@@ -119,6 +121,15 @@ fn service_key(key: &ServiceKey, names: &Names) -> String {
 }
 
 fn service_options(spec: &ServiceSpec) -> String {
+    let mut text = options_but_flags(spec);
+    let flags = scheduler_flags(&spec.scheduler, flags_of(spec));
+    if !flags.is_empty() {
+        text.push_str(&format!(" -b {}", flags.join(",")));
+    }
+    text
+}
+
+fn options_but_flags(spec: &ServiceSpec) -> String {
     let mut text = format!(" -s {}", spec.scheduler);
     if let Some(Persistence { timeout, prefix, engine }) = &spec.persistence {
         text.push_str(&format!(" -p {timeout}"));
@@ -131,10 +142,6 @@ fn service_options(spec: &ServiceSpec) -> String {
     }
     if spec.one_packet {
         text.push_str(" -o");
-    }
-    let flags = scheduler_flags(&spec.scheduler, spec.flags);
-    if !flags.is_empty() {
-        text.push_str(&format!(" -b {}", flags.join(",")));
     }
     text
 }

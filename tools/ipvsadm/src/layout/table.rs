@@ -5,7 +5,7 @@ use director::control::api::{
     TunnelChecksum,
 };
 
-use super::{Format, counters, line, protocol_name, protocol_of, scheduler_flags, sort};
+use super::{Format, counters, flags_of, line, protocol_name, protocol_of, scheduler_flags, sort};
 use crate::names::Names;
 
 /// Width of the first column of wide layouts; longer IPv4 services are cut.
@@ -133,7 +133,7 @@ fn cut(name: String, width: usize) -> String {
 /// What follows a service's name: scheduler and options.
 fn particulars(spec: &ServiceSpec) -> String {
     let mut text = spec.scheduler.clone();
-    let flags = scheduler_flags(&spec.scheduler, spec.flags);
+    let flags = scheduler_flags(&spec.scheduler, flags_of(spec));
     if !flags.is_empty() {
         text.push_str(&format!(" ({})", flags.join(",")));
     }

@@ -41,7 +41,18 @@ fn choices(flag: &Flag) -> Vec<&'static str> {
     match (flag.long, flag.argument) {
         ("scheduler", _) => schedulers(),
         ("sched-flags", _) => {
-            vec!["flag-1", "flag-2", "flag-3", "sh-fallback", "sh-port", "mh-fallback", "mh-port"]
+            vec![
+                "flag-1",
+                "flag-2",
+                "flag-3",
+                "sh-fallback",
+                "sh-port",
+                "mh-fallback",
+                "mh-port",
+                "dht-sticky",
+                "dht-port",
+                "dht-dns-name",
+            ]
         }
         ("pe", _) => vec!["sip"],
         ("tun-type", _) => vec!["ipip", "gue", "gre"],

@@ -137,6 +137,7 @@ fn everything_that_is_saved_can_be_read_back_as_what_it_was() {
         bias: Bias::Linear(200),
         bias_window: BiasWindow(100),
         teardown: Teardown::None,
+        ..Extras::default()
     });
     service.servers[0].spec.upper_threshold = 9;
     service.servers[1].spec.upper_threshold = 9;

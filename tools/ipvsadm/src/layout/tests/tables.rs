@@ -107,6 +107,9 @@ fn flags_of_other_schedulers_have_numbers_and_large_marks_are_negative_as_in_ipv
     let text = table(&[service.clone()], None, &Format::default(), &Names::default());
     assert_eq!(text.lines().nth(2), Some("FWM  -1 wlc (flag-1,flag-2,flag-3)"));
     service.spec.scheduler = "mh".to_owned();
-    let text = table(&[service], None, &Format::default(), &Names::default());
+    let text = table(&[service.clone()], None, &Format::default(), &Names::default());
     assert_eq!(text.lines().nth(2), Some("FWM  -1 mh (mh-fallback,mh-port)"));
+    service.spec.scheduler = "dht".to_owned();
+    let text = table(&[service], None, &Format::default(), &Names::default());
+    assert_eq!(text.lines().nth(2), Some("FWM  -1 dht (dht-sticky,dht-port,dht-dns-name)"));
 }
