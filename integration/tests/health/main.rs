@@ -36,6 +36,7 @@ fn can_run() -> bool {
 
 /// A line of the table: what was measured, the figure and what it must not exceed, in seconds.
 fn figure(what: &str, seconds: f64, limit: f64) {
-    println!("figure: {what:<64} {seconds:>7.2} {limit:>7.2}");
+    // The test's name stands in the line that this would be the end of.
+    println!("\nfigure: {what:<64} {seconds:>7.2} {limit:>7.2}");
     assert!(seconds <= limit, "{what}: {seconds:.2} s, and {limit:.2} s are allowed");
 }

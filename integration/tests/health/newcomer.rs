@@ -98,7 +98,7 @@ fn a_newcomer_beside_twenty_loaded_servers_is_not_drowned() {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     setrlimit(Resource::RLIMIT_NOFILE, soft.max(4096).min(hard), hard).unwrap();
     let (plain, biased) = (peak("none"), peak("ilb:2"));
-    println!("figure: {:<64} {plain:>7} {:>7}", "newcomer, plain wlc: logons at once", "> 60");
+    println!("\nfigure: {:<64} {plain:>7} {:>7}", "newcomer, plain wlc: logons at once", "> 60");
     println!("figure: {:<64} {biased:>7} {:>7}", "newcomer, ilb:2: logons at once", 4);
     // Others stand at four fifths of the capacity: three, and one more.
     assert!(biased <= 4, "{biased} logons at once on the newcomer");

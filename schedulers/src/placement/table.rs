@@ -70,7 +70,7 @@ impl Table {
         let width = |id: u16| members[usize::from(id)].width(options.sticky);
         let is_live = |id: u16| members[usize::from(id)].is_live();
         let mut placed: Vec<u16> =
-            (0_u16..).zip(members).map(|(id, _)| id).filter(|&id| width(id) > 0).collect();
+            (0..=u16::MAX).zip(members).map(|(id, _)| id).filter(|&id| width(id) > 0).collect();
         if !placed.iter().any(|&id| is_live(id)) {
             placed.clear();
         }
