@@ -24,7 +24,7 @@ const TEARDOWN: &[(&str, Teardown)] =
 /// Schedulers that count connections, so that those in progress can count for more.
 const BIASED: &[&str] = &["lc", "wlc", "sed", "nq", "lblc", "lblcr", "load"];
 
-/// The bias of a service of the file that says nothing (`nlb.md` section 4: the table's default).
+/// The bias of a service of the file that says nothing (the papers' default).
 const DEFAULT_BIAS: Bias = Bias::Ilb(2);
 
 /// Reads them for a service of `protocol`, when that is known, and with `scheduler`.

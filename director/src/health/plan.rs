@@ -139,7 +139,7 @@ pub struct AgentCheck {
     pub send: Option<String>,
 }
 
-/// How our agent on a server is asked (`nlb.md` 5.2 gives the defaults).
+/// How our agent on a server is asked (defaults as in connection-integrity tracking).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentWatch {
     /// Its port; default [`realserver_agent::protocol::PORT`].
