@@ -1,8 +1,8 @@
 //! Memory and process: services, connections, the packet pipeline and its control.
 //!
 //! A packet enters at [`worker::Worker::breath`], its fate is decided in [`dispatch`], services
-//! and servers are kept in [`table`]; [`process`] puts it all together. [`filter`] is what a host of
-//! `mode = "nlb"` has in the kernel; no process uses it yet.
+//! and servers are kept in [`table`], and watched by [`health`]; [`process`] puts it all together.
+//! [`filter`] is what a host of `mode = "nlb"` has in the kernel, and `node` is that host.
 
 #![forbid(unsafe_code)]
 

@@ -1,27 +1,39 @@
 //! The file with the secret that directors and agents share.
 
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::protocol::Key;
 
-/// Reads it; one line end at its end does not count. Says in the log when everybody can read it.
+/// Bytes of it at most that count.
+const LONGEST: u64 = 64 << 10;
+
+/// Reads it, for director and agent alike: white space around the secret does not count, for an editor
+/// may have left a line end of one kind or another. Says in the log when everybody can read it.
 ///
 /// # Errors
-/// When it cannot be read, or is empty.
+/// When it cannot be read, is not a file, or is empty.
 pub fn read(path: &Path) -> Result<Key> {
     let shown = path.display();
-    let bytes = std::fs::read(path).with_context(|| {
+    let remedy = || {
         format!(
             "read the key file {shown}: make it with `openssl rand -hex 32`, the same everywhere"
         )
-    })?;
-    if path.metadata().is_ok_and(|file| file.permissions().mode() & 0o007 != 0) {
+    };
+    let found = path.metadata().with_context(remedy)?;
+    // To open a pipe would wait for whoever writes to it.
+    ensure!(found.is_file(), "the key file {shown} is not a file");
+    let mut bytes = Vec::new();
+    let file = File::open(path).with_context(remedy)?;
+    file.take(LONGEST).read_to_end(&mut bytes).with_context(remedy)?;
+    if found.permissions().mode() & 0o007 != 0 {
         tracing::warn!("the key file {shown} can be read by everybody: chmod 600 {shown}");
     }
-    Key::new(bytes.strip_suffix(b"\n").unwrap_or(&bytes))
+    Key::new(bytes.trim_ascii())
         .with_context(|| format!("the key file {shown} is empty: `openssl rand -hex 32` makes one"))
 }
 
@@ -36,6 +48,9 @@ mod tests {
         std::fs::write(&path, "secret\n").unwrap();
         let bytes = Probe { challenge: 1 }.encode(Some(&read(&path).unwrap()));
         assert!(Probe::decode(&bytes, Key::new(b"secret").as_ref()).is_ok());
+        std::fs::write(&path, "secret \r\n").unwrap();
+        let same = Probe { challenge: 1 }.encode(Some(&read(&path).unwrap()));
+        assert_eq!(same, bytes, "another editor's line end");
         std::fs::write(&path, "\n").unwrap();
         assert!(read(&path).unwrap_err().to_string().contains("empty"));
         std::fs::remove_file(&path).unwrap();

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use realserver_agent::key_file;
 use realserver_agent::protocol::{Key, Message, Probe};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
@@ -33,8 +34,6 @@ const BEAT: Duration = Duration::from_millis(5);
 const LARGEST: usize = 128;
 /// What streams have told and nobody has heard yet, at most; they wait then.
 const TOLD: usize = 256;
-/// Largest key file, bytes.
-const KEY_FILE: u64 = 64 << 10;
 
 /// A server of a service.
 pub(super) type Place = (ServiceKey, SocketAddr);
@@ -466,20 +465,9 @@ fn over(mode: Mode) -> String {
     }
 }
 
-/// A secret from a file: what is in it without white space at its ends.
+/// The secret, or why there is none.
 fn read_key(path: &Path) -> Result<Key, String> {
-    use std::io::Read;
-    let mut secret = Vec::new();
-    let found = std::fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    // To open a pipe would wait for whoever writes to it.
-    if !found.is_file() {
-        return Err(format!("{}: it is not a file", path.display()));
-    }
-    let read =
-        std::fs::File::open(path).and_then(|file| file.take(KEY_FILE).read_to_end(&mut secret));
-    read.map_err(|error| format!("{}: {error}", path.display()))?;
-    let key = Key::new(secret.trim_ascii());
-    key.ok_or_else(|| format!("{}: there is no secret in it", path.display()))
+    key_file::read(path).map_err(|error| format!("{error:#}"))
 }
 
 #[cfg(test)]
