@@ -21,3 +21,4 @@ pub mod programs;
 pub mod running;
 pub mod topology;
 pub mod udp;
+pub mod written;

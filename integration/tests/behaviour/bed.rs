@@ -1,6 +1,5 @@
 //! What every test lies in: the standard topology with web servers and a running director.
 
-use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +8,8 @@ use integration::http::{Plan, Tally};
 use integration::lab::{Process, supported};
 use integration::programs;
 use integration::running::Director;
-use integration::topology::{Kind, Options, Topology, VIP_V4, VIP_V6, server_addresses};
+use integration::topology::{Kind, Options, Topology, VIP_V4, VIP_V6};
+pub(crate) use integration::written::{service, top, web};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
@@ -102,47 +102,6 @@ pub(crate) fn fetch(topology: &Topology, vip: IpAddr, port: u16, count: u64) -> 
 /// Answers of server `number`.
 pub(crate) fn of(tally: &Tally, number: usize) -> u64 {
     tally.by_server.get(&format!("server{number}")).copied().unwrap_or(0)
-}
-
-/// The top of a configuration.
-pub(crate) fn top(io: &str) -> String {
-    format!("mode = \"dispatcher\"\ninterfaces = [\"eth0\"]\nio = \"{io}\"\n")
-}
-
-/// Port 80 of both VIPs.
-pub(crate) fn web(kind: Kind, scheduler: &str, weights: &[u32]) -> String {
-    VIPS.map(|vip| service(kind, vip, 80, scheduler, "", weights)).concat()
-}
-
-/// One service over the first servers, the same port there: with NAT, two services that lead to one
-/// port of a server would make one connection of two that have the same client port. `more` are further lines of it.
-pub(crate) fn service(
-    kind: Kind,
-    vip: IpAddr,
-    port: u16,
-    scheduler: &str,
-    more: &str,
-    weights: &[u32],
-) -> String {
-    let forwarding = match kind {
-        Kind::Nat | Kind::NatTwoArmed => "nat",
-        Kind::Direct => "direct",
-        Kind::Tunnel => "tunnel",
-    };
-    let listen = SocketAddr::new(vip, port);
-    let mut text = format!(
-        "\n[[service]]\nlisten = \"{listen}/tcp\"\nscheduler = \"{scheduler}\"\n\
-         forwarding = \"{forwarding}\"\n{more}\n"
-    );
-    for (number, weight) in (1..).zip(weights) {
-        let address = SocketAddr::new(server_addresses(number)[usize::from(vip.is_ipv6())], port);
-        // Writing to a string cannot fail.
-        let _ = write!(
-            text,
-            "\n  [[service.server]]\n  address = \"{address}\"\n  weight = {weight}\n"
-        );
-    }
-    text
 }
 
 /// A web server on the director's own host, by the kernel's stack. It calls itself "kernel".

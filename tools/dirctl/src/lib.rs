@@ -1,14 +1,16 @@
 //! What an operator does beyond `ipvsadm`. Each subcommand is a file: its arguments, and a pure
 //! function from the director's answer to text. Speaking with the director is
-//! `director::control::client`'s part, exit codes are `main`'s.
+//! `director::control::client`'s part; how to print, complain and end is in [`outlet`].
 
 #![forbid(unsafe_code)]
 
+pub mod arguments;
 pub mod clean;
 pub mod columns;
 pub mod events;
 pub mod local_time;
 pub mod nlb;
+pub mod outlet;
 pub mod paint;
 pub mod servers;
 pub mod settings;

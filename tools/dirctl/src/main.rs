@@ -1,17 +1,18 @@
 //! dirctl: the operator's command for the Switchyard director.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::Parser;
+use dirctl::arguments::{Arguments, Subcommands};
 use dirctl::clean::clean;
 use dirctl::nlb::old_words::{self, Said};
 use dirctl::nlb::verdict;
 use dirctl::nlb::way::{NoAnswer, Way};
 use dirctl::nlb::{self, Nlb};
-use dirctl::paint::Paint;
+use dirctl::outlet::{CANNOT_ASK, NOT_RUNNING, USAGE, WARNINGS, complain, paint, pretty, print};
 use dirctl::settings::{self, Assignment};
 use dirctl::{events, local_time, servers, status};
 use director::control::api::RefusalKind;
@@ -19,146 +20,6 @@ use director::control::client::Client;
 use director::control::nlb::{NlbReply, NlbRequest};
 use director::control::operations::Command;
 use director::control::{ClientError, DEFAULT_SOCKET};
-
-/// Asks the director how it is, and commands the nodes of a cluster without one. Services and servers
-/// are managed with ipvsadm.
-#[derive(Debug, Parser)]
-#[command(version, after_help = EXIT_CODES)]
-struct Arguments {
-    /// Control socket of the director
-    ///
-    /// Without this option it is what SWITCHYARD_SOCKET says, or /run/director/control.sock.
-    #[arg(long, global = true, value_name = "PATH")]
-    socket: Option<PathBuf>,
-    #[command(subcommand)]
-    command: Subcommands,
-}
-
-#[derive(Debug, Subcommand)]
-enum Subcommands {
-    /// Show version, ports, connections, packet counters and warnings
-    #[command(after_help = EXIT_CODES)]
-    Status {
-        /// Print what the control API answers, as JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Show how the real servers are: state, weights, connections, and why
-    #[command(after_help = SERVERS_HELP)]
-    Servers {
-        /// Only servers of this service: 192.0.2.10:80/tcp, 192.0.2.10, or a firewall mark
-        #[arg(value_name = "SERVICE")]
-        service: Option<String>,
-        /// Print what the control API answers, as JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Show what has happened to real servers, one line each, in local time
-    #[command(after_help = EVENTS_HELP)]
-    Events {
-        /// Go on with events as they come, until interrupted
-        #[arg(long, short)]
-        follow: bool,
-        /// Only events with larger numbers (JSON shows them)
-        #[arg(long, value_name = "N", default_value_t = 0)]
-        after: u64,
-        /// Print what the control API answers, a JSON object to a line
-        #[arg(long)]
-        json: bool,
-    },
-    /// Show the settings that kernel IPVS has as sysctls, or change some of them
-    ///
-    /// What is changed here holds until the director ends or its configuration file says otherwise.
-    #[command(after_help = EXIT_CODES)]
-    Settings {
-        /// New values; all of them are set or none
-        #[arg(value_name = "NAME=VALUE")]
-        assignments: Vec<Assignment>,
-    },
-    /// Ask and command the nodes of a cluster in mode nlb
-    ///
-    /// Without --host the node that runs here; --host all asks the others through it. With --cluster and
-    /// --key-file over the network, from a machine that runs no node.
-    #[command(after_help = NLB_HELP)]
-    Nlb(Nlb),
-}
-
-const NLB_HELP: &str = "\
-Examples:
-  dirctl nlb query                          # the cluster, as this host sees it
-  dirctl nlb drainstop --deadline 10m       # take this host out, gently
-  dirctl nlb start                          # and in again
-  dirctl nlb filter tcp 203.0.113.7:40000 192.0.2.10:80 --host all
-  dirctl nlb map --dry-run --without 3      # what if host 3 went?
-  dirctl nlb query --cluster 192.0.2.10 --key-file cluster.key
-
-Exit codes:
-  0   done; a host takes the packet that was asked about; nothing to warn of
-  1   a host refused, or warns (query); none of the hosts asked takes the packet
-  2   the node is not running
-  3   a host cannot be asked, or did not answer
-  4   the hosts disagree about a packet
-  64  wrong usage of this command, or a request that the node refuses";
-
-const SERVERS_HELP: &str = "\
-States:
-  up         it gets connections by its weight
-  draining   it gets no new ones, and keeps those that it has
-  down       it has failed: its connections end as `teardown` of the service says
-  unchecked  nobody watches it: the service has no `check` and no `agent`
-
-Weights are those asked for; 100 -> 60 means that schedulers go by 60, because of health or
-feedback. Under agent stands how realserver-agent is reached, the round trip, and the load that it
-reports. Lines below a server say why it is so.
-
-Examples:
-  dirctl servers                       # all
-  dirctl servers 192.0.2.10:80/tcp     # those of one service
-  dirctl servers --json | jq -r '.[] | select(.state == \"down\") | .address'
-
-Exit codes:
-  0   all are up, or nobody watches them
-  1   some are draining or down
-  2   the director is not running
-  3   the director cannot be asked: no permission, no answer, another version
-  64  wrong usage of this command, or no such service";
-
-const EVENTS_HELP: &str = "\
-The director remembers the last 4096 events since it started. If there were more between the last
-line and the next, a line says how many are forgotten.
-
-Events:
-  server_up, server_draining, server_down
-  weight_changed                     the effective weight: feedback, or an operator
-  direction_lost, direction_back     an agent is not heard any more; it is heard again
-  direction_mode                     it is reached another way: UDP, TCP
-  server_restarted                   its connections are dead, though it can be reached
-  all_down, some_up                  of a service
-  agent_refused, check_unable        something is set up wrong
-
-Examples:
-  dirctl events                        # what has happened
-  dirctl events --follow               # and what happens from now on
-  dirctl events --json --follow | while read -r event; do ...; done
-
-Exit codes:
-  0   done
-  2   the director is not running
-  3   the director cannot be asked, or has ended while it was followed
-  64  wrong usage of this command";
-
-const EXIT_CODES: &str = "\
-Exit codes:
-  0   all is well
-  1   the director runs, and has warnings
-  2   the director is not running
-  3   the director cannot be asked: no permission, no answer, another version
-  64  wrong usage of this command, or a setting that the director refuses";
-
-const WARNINGS: u8 = 1;
-const NOT_RUNNING: u8 = 2;
-const CANNOT_ASK: u8 = 3;
-const USAGE: u8 = 64;
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os();
@@ -187,21 +48,7 @@ fn main() -> ExitCode {
         Subcommands::Events { follow, after, json } => show_events(&socket, after, follow, json),
         Subcommands::Settings { assignments } => settle(&socket, assignments),
     };
-    ExitCode::from(match outcome {
-        Ok(code) => code,
-        Err(error) => {
-            let remedy = error.remedy().map(|remedy| format!("{remedy}\n"));
-            // `eprintln!` panics when standard error is closed; then nobody is there to be told.
-            let _ = write!(io::stderr(), "dirctl: {error}\n{}", remedy.unwrap_or_default());
-            match error {
-                ClientError::NotRunning { .. } => NOT_RUNNING,
-                ClientError::Refused { refusal, .. } if refusal.error == RefusalKind::Invalid => {
-                    USAGE
-                }
-                _ => CANNOT_ASK,
-            }
-        }
-    })
+    ExitCode::from(outcome.unwrap_or_else(|error| complain(&error)))
 }
 
 /// Where the director listens: as the option says, else the environment, else as always.
@@ -210,18 +57,6 @@ fn socket(option: Option<PathBuf>) -> PathBuf {
         .or_else(|| std::env::var_os("SWITCHYARD_SOCKET").map(PathBuf::from))
         .filter(|path| !path.as_os_str().is_empty())
         .unwrap_or_else(|| PathBuf::from(DEFAULT_SOCKET))
-}
-
-/// How to write to standard output.
-fn paint() -> Paint {
-    let variable = |name| std::env::var(name).ok();
-    let (no_color, term) = (variable("NO_COLOR"), variable("TERM"));
-    Paint::new(io::stdout().is_terminal(), no_color.as_deref(), term.as_deref())
-}
-
-/// A reader that has left is no concern of ours.
-fn print(text: &str) {
-    let _ = io::stdout().write_all(text.as_bytes());
 }
 
 fn settle(socket: &Path, assignments: Vec<Assignment>) -> Result<u8, ClientError> {
@@ -244,13 +79,6 @@ fn show_status(socket: &Path, json: bool) -> Result<u8, ClientError> {
     };
     print(&text);
     Ok(if status.warnings.is_empty() { 0 } else { WARNINGS })
-}
-
-/// JSON as a text of its own.
-fn pretty(socket: &Path, text: serde_json::Result<String>) -> Result<String, ClientError> {
-    let text = text.map_err(io::Error::from);
-    let text = text.map_err(|error| ClientError::System { path: socket.to_path_buf(), error })?;
-    Ok(text + "\n")
 }
 
 fn show_servers(socket: &Path, service: Option<&str>, json: bool) -> Result<u8, ClientError> {
@@ -315,7 +143,7 @@ fn ask_nodes(socket: &Path, words: &Nlb) -> u8 {
             print(&nlb::show(words, &reply, paint()));
             verdict::code(&reply)
         }
-        Err(error) => complain("dirctl", &error),
+        Err(error) => complain_of_nodes("dirctl", &error),
     }
 }
 
@@ -340,7 +168,7 @@ fn speak_old(own: &str, words: &[String]) -> ExitCode {
             print(&old_words::text(&said, &reply));
             verdict::code(&reply)
         }
-        Err(error) => complain(own, &error),
+        Err(error) => complain_of_nodes(own, &error),
     })
 }
 
@@ -359,7 +187,7 @@ fn ask_in_old_words(said: &Said) -> Result<NlbReply, NoAnswer> {
 }
 
 /// Says why there is no answer, and gives the exit code for it.
-fn complain(own: &str, error: &NoAnswer) -> u8 {
+fn complain_of_nodes(own: &str, error: &NoAnswer) -> u8 {
     let remedy = match error {
         NoAnswer::Client(error) => error.remedy(),
         NoAnswer::Network(..) | NoAnswer::Key(..) | NoAnswer::OtherCluster { .. } => None,

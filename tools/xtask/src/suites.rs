@@ -26,6 +26,8 @@ pub(crate) enum Suite {
     Health,
     /// A farm of DNS caches: one name, one cache (root)
     Dht,
+    /// The operator's tools on real faults (root)
+    Operate,
     /// Switchyard next to the real kernel IPVS, packet by packet (root)
     Parity,
     /// Our ipvsadm next to the real one, byte by byte; the tools that call it (root)
@@ -36,6 +38,7 @@ pub(crate) enum Suite {
 const NLB: &str = "nlb";
 const HEALTH: &str = "health";
 const DHT: &str = "dht";
+const OPERATE: &str = "operate";
 const PARITY: &str = "parity";
 const GOLDEN: &str = "golden";
 
@@ -44,13 +47,14 @@ const GOLDEN: &str = "golden";
 const SIDE_BY_SIDE: usize = 2;
 
 impl Suite {
-    const ALL: [Suite; 8] = [
+    const ALL: [Suite; 9] = [
         Suite::Lint,
         Suite::Unit,
         Suite::Lab,
         Suite::Nlb,
         Suite::Health,
         Suite::Dht,
+        Suite::Operate,
         Suite::Parity,
         Suite::Golden,
     ];
@@ -63,6 +67,7 @@ impl Suite {
             Suite::Nlb => NLB,
             Suite::Health => HEALTH,
             Suite::Dht => DHT,
+            Suite::Operate => OPERATE,
             Suite::Parity => PARITY,
             Suite::Golden => GOLDEN,
         }
@@ -109,6 +114,7 @@ pub(crate) fn run(suites: &[Suite], quick: bool) -> Result<bool> {
             Suite::Nlb => nlb(quick)?,
             Suite::Health => health(quick)?,
             Suite::Dht => dht(quick)?,
+            Suite::Operate => operate(quick)?,
             Suite::Parity => parity(quick)?,
             Suite::Golden => golden(quick)?,
         };
@@ -199,7 +205,8 @@ fn lab(quick: bool) -> Result<Tally> {
     packages::install(&packages::LAB)?;
     build_programs()?;
     let mut programs = test_programs(&["--release", "--package", "integration", "--test", "*"])?;
-    programs.retain(|(name, _)| ![NLB, HEALTH, DHT, PARITY, GOLDEN].contains(&name.as_str()));
+    programs
+        .retain(|(name, _)| ![NLB, HEALTH, DHT, OPERATE, PARITY, GOLDEN].contains(&name.as_str()));
     as_root(&programs, 1, quick)
 }
 
@@ -232,6 +239,14 @@ fn dht(quick: bool) -> Result<Tally> {
     packages::install(&packages::DHT)?;
     build_programs()?;
     with_figures(DHT, quick, || println!("questions that reached upstream"))
+}
+
+/// Runs the operator's tools on real faults.
+fn operate(quick: bool) -> Result<Tally> {
+    packages::install(&packages::OPERATE)?;
+    build_programs()?;
+    let program = test_programs(&["--release", "--package", "integration", "--test", OPERATE])?;
+    as_root(&program, 1, quick)
 }
 
 /// Runs a test program whose tests print figures; `heading` comes before those, at the end.

@@ -1,0 +1,8 @@
+//! The operator's tools on real faults: each must name what is wrong, and what to do about it.
+//!
+//! Needs root; says so and passes otherwise. The programs: `cargo xtask test operate` installs them.
+//!
+//! Where to start reading: `bed.rs` (what is built).
+
+mod bed;
+mod gone;

@@ -1,0 +1,52 @@
+//! What every subcommand says with: standard output, its colours, errors, and exit codes.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use director::control::ClientError;
+use director::control::api::RefusalKind;
+
+use crate::paint::Paint;
+
+/// There is something to look into: a warning, a finding, a difference.
+pub const WARNINGS: u8 = 1;
+/// The director is not running.
+pub const NOT_RUNNING: u8 = 2;
+/// The director cannot be asked: no permission, no answer, another version.
+pub const CANNOT_ASK: u8 = 3;
+/// Wrong usage of the command.
+pub const USAGE: u8 = 64;
+
+/// How to write to standard output.
+pub fn paint() -> Paint {
+    let variable = |name| std::env::var(name).ok();
+    let (no_color, term) = (variable("NO_COLOR"), variable("TERM"));
+    Paint::new(io::stdout().is_terminal(), no_color.as_deref(), term.as_deref())
+}
+
+/// A reader that has left is no concern of ours.
+pub fn print(text: &str) {
+    let _ = io::stdout().write_all(text.as_bytes());
+}
+
+/// JSON as a text of its own.
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub fn pretty(socket: &Path, text: serde_json::Result<String>) -> Result<String, ClientError> {
+    let text = text.map_err(io::Error::from);
+    let text = text.map_err(|error| ClientError::System { path: socket.to_path_buf(), error })?;
+    Ok(text + "\n")
+}
+
+/// Says why the director has not answered, and how that is remedied; gives the exit code for it.
+pub fn complain(error: &ClientError) -> u8 {
+    let remedy = error.remedy().map(|remedy| format!("{remedy}\n"));
+    // `eprintln!` panics when standard error is closed; then nobody is there to be told.
+    let _ = write!(io::stderr(), "dirctl: {error}\n{}", remedy.unwrap_or_default());
+    match error {
+        ClientError::NotRunning { .. } => NOT_RUNNING,
+        ClientError::Refused { refusal, .. } if refusal.error == RefusalKind::Invalid => USAGE,
+        _ => CANNOT_ASK,
+    }
+}
