@@ -6,3 +6,4 @@
 
 mod bed;
 mod gone;
+mod tutorial;

@@ -42,8 +42,13 @@ pub(crate) const HEALTH: [Needed; 3] =
 pub(crate) const DHT: [Needed; 2] = [("dnsmasq", "dnsmasq-base"), ("ip", "iproute2")];
 
 /// What the operator's tools are tried with.
-pub(crate) const OPERATE: [Needed; 3] =
-    [("nginx", "nginx-light"), ("curl", "curl"), ("ip", "iproute2")];
+pub(crate) const OPERATE: [Needed; 5] = [
+    ("nginx", "nginx-light"),
+    ("curl", "curl"),
+    ("ip", "iproute2"),
+    ("python3", "python3"),
+    ("unshare", "util-linux"),
+];
 
 /// What the parity suite runs: a Linux kernel as a program, and what is started in it.
 pub(crate) const PARITY: [Needed; 5] = [
