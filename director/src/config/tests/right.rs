@@ -371,10 +371,20 @@ fn settings_have_the_kernels_names_and_switches_are_numbers_or_true_and_false() 
 
 #[test]
 fn every_example_in_the_documentation_is_a_working_configuration() {
-    let examples: Vec<&str> =
-        PAGE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    assert!(examples.len() >= 3);
-    for example in examples {
-        right(example);
+    let pages = [
+        PAGE,
+        include_str!("../../../../docs/from-windows-nlb.md"),
+        include_str!("../../../../docs/nlb.md"),
+    ];
+    for page in pages {
+        // Within a list a block is indented.
+        let page: Vec<&str> = page.lines().map(str::trim_start).collect();
+        let page = page.join("\n");
+        let examples: Vec<&str> =
+            page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+        assert!(!examples.is_empty());
+        for example in examples {
+            right(example);
+        }
     }
 }
