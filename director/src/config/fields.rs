@@ -241,10 +241,10 @@ impl<'a> Field<'a> {
         if range.contains(&time) {
             return Some(time);
         }
-        let (low, high) = (range.start(), range.end());
+        let (low, high) = (duration::show_fine(*range.start()), duration::show_fine(*range.end()));
         self.wrong(
             format!("{written:?} is out of range"),
-            format!("give a time from {low:?} to {high:?}"),
+            format!("give a time from {low} to {high}"),
             report,
         );
         None

@@ -101,7 +101,7 @@ fn read(
     let one_packet = one_packet(fields, key, by_name, report);
     let extras = extras::read(fields, protocol, &scheduler, report);
     let extras = Some(Extras { placement, ..extras });
-    let health = health::read(fields, agent, report);
+    let health = health::read(fields, agent, &scheduler, report);
     let default = server::default_method(fields, mode, report);
     let servers = server::read_all(fields, default, key, health.feedback.is_some(), report);
     let fallback = server::fallback(fields, default, key, &servers, report);

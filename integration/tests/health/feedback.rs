@@ -20,7 +20,7 @@ fn a_loaded_server_weighs_less_and_the_configured_weight_stays_the_operators() {
     std::fs::write(&load, "0\n").unwrap();
     // All hosts of the lab see one file: all three servers report the same load.
     let agent = format!("load = {{ cpu = 0, command = 1 }}\ncommand = [\"/bin/cat\", {load:?}]");
-    let wanted = Wanted { weight: 100, ..Wanted::new(Kind::Nat, LINES) };
+    let wanted = Wanted { weight: 100, scheduler: "wrr", ..Wanted::new(Kind::Nat, LINES) };
     let bed = Bed::build(wanted.with_agents(&agent)).unwrap();
     let weighs = |effective: i32| {
         move |health: &director::control::health::ServerHealth| health.effective_weight == effective

@@ -5,12 +5,16 @@ use super::super::problem::Report;
 use crate::control::api::ServerSpec;
 use crate::health::plan::{Check, CheckKind};
 
+/// Schedulers that look at a weight only to see whether it is 0.
+const WEIGHTLESS: &[&str] = &["rr", "lc", "dh", "load"];
+
 /// Checks what needs somebody that watches the servers. `checks` is `None` when they are wrong
 /// themselves.
 pub(super) fn check(
     fields: &Fields<'_>,
     checks: Option<&[Check]>,
     has_feedback: bool,
+    scheduler: &str,
     report: &mut Report<'_>,
 ) {
     let agent = fields.get("agent");
@@ -24,6 +28,16 @@ pub(super) fn check(
                 report,
             );
         }
+    }
+    if has_feedback
+        && WEIGHTLESS.contains(&scheduler)
+        && let Some(field) = fields.get("feedback")
+    {
+        field.wrong(
+            format!("scheduler {scheduler} does not go by weights, so none would follow"),
+            "set scheduler to wlc, wrr or another that does, or remove feedback",
+            report,
+        );
     }
     let tells_more =
         |check: &Check| matches!(check.kind, CheckKind::Exec(_) | CheckKind::AgentCheck(_));

@@ -33,10 +33,11 @@ const ALL_DOWN: &[(&str, AllDown)] =
     &[("keep", AllDown::Keep), ("drop", AllDown::Drop), ("fallback", AllDown::Fallback)];
 
 /// Reads what a service says of how its servers are watched; what is wrong is in the report. `agent`:
-/// how their agents are asked unless the service says otherwise.
+/// how their agents are asked unless the service says otherwise; `scheduler`: the service's.
 pub(super) fn read(
     fields: &Fields<'_>,
     agent: &AgentWatch,
+    scheduler: &str,
     report: &mut Report<'_>,
 ) -> ServiceHealth {
     let checks = match fields.get("check") {
@@ -46,7 +47,7 @@ pub(super) fn read(
     let agent = fields.get("agent").and_then(|field| agent::read(&field, agent, report));
     let feedback = fields.get("feedback").and_then(|field| feedback::read(&field, report));
     let all_down = all_down(fields, report);
-    agreement::check(fields, checks.as_deref(), feedback.is_some(), report);
+    agreement::check(fields, checks.as_deref(), feedback.is_some(), scheduler, report);
     ServiceHealth { checks: checks.unwrap_or_default(), agent, all_down, feedback }
 }
 
