@@ -21,4 +21,5 @@ pub mod programs;
 pub mod running;
 pub mod topology;
 pub mod udp;
+pub mod vsftpd;
 pub mod written;

@@ -5,5 +5,6 @@
 //! Where to start reading: `bed.rs` (what is built).
 
 mod bed;
+mod examples;
 mod gone;
 mod tutorial;

@@ -4,14 +4,12 @@
 //! are as well.
 
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use integration::lab::{Host, Process};
-use integration::nginx;
+use integration::lab::Process;
 use integration::topology::{Kind, server_addresses};
+use integration::vsftpd;
 
 use crate::bed::{Bed, Plan};
 use crate::can_run;
@@ -32,58 +30,16 @@ const MODES: [(&str, &[&str], bool); 4] = [
     ("EPRT", &["--ftp-port", "-"], true),
 ];
 
-/// One vsftpd in the foreground, for one address; all its files are in one folder.
-const VSFTPD: &str = "
-background=NO
-listen=IPV4
-listen_ipv6=IPV6
-listen_address=ADDRESS
-listen_address6=ADDRESS
-anonymous_enable=YES
-anon_root=FOLDER/files
-anon_upload_enable=YES
-anon_umask=022
-no_anon_password=YES
-write_enable=YES
-connect_from_port_20=YES
-seccomp_sandbox=NO
-isolate_network=NO
-secure_chroot_dir=FOLDER/empty
-vsftpd_log_file=FOLDER/log
-";
-
 /// Starts vsftpd on every server, for both families, and waits until it accepts connections.
 fn start(bed: &Bed) -> Result<Vec<Process>> {
     let mut processes = Vec::new();
     for (server, number) in bed.servers().iter().zip(1..) {
-        let folder = bed.topology.lab.logs().join(format!("vsftpd-{}", server.name()));
-        let incoming = folder.join("files/incoming");
-        std::fs::create_dir_all(&incoming)?;
-        std::fs::create_dir(folder.join("empty"))?;
-        std::fs::set_permissions(&incoming, PermissionsExt::from_mode(0o777))?;
-        std::fs::write(folder.join("files/file"), contents())?;
+        let folder = vsftpd::prepare(&bed.topology.lab, server, &contents())?;
         for address in server_addresses(number) {
-            processes.push(start_on(server, &folder, address)?);
+            processes.push(vsftpd::start(server, &folder, address)?);
         }
     }
     Ok(processes)
-}
-
-fn start_on(server: &Host, folder: &Path, address: IpAddr) -> Result<Process> {
-    let family = if address.is_ipv4() { "4" } else { "6" };
-    let config = folder.join(format!("vsftpd{family}.conf"));
-    let yes_or_no = |yes| if yes { "YES" } else { "NO" };
-    let other = if address.is_ipv4() { "listen_address6" } else { "listen_address" };
-    let text = VSFTPD
-        .replace("FOLDER", &folder.to_string_lossy())
-        .replace("ADDRESS", &address.to_string())
-        .replace("IPV4", yes_or_no(address.is_ipv4()))
-        .replace("IPV6", yes_or_no(address.is_ipv6()));
-    let lines = text.lines().filter(|line| !line.starts_with(&format!("{other}=")));
-    std::fs::write(&config, lines.collect::<Vec<_>>().join("\n"))?;
-    let process = server.command("/usr/sbin/vsftpd").arg(&config).spawn()?;
-    nginx::wait_for(server, SocketAddr::new(address, FTP), &process)?;
-    Ok(process)
 }
 
 /// Bytes that are not the same anywhere.

@@ -42,9 +42,11 @@ pub(crate) const HEALTH: [Needed; 3] =
 pub(crate) const DHT: [Needed; 2] = [("dnsmasq", "dnsmasq-base"), ("ip", "iproute2")];
 
 /// What the operator's tools are tried with.
-pub(crate) const OPERATE: [Needed; 5] = [
+pub(crate) const OPERATE: [Needed; 7] = [
     ("nginx", "nginx-light"),
     ("curl", "curl"),
+    ("dnsmasq", "dnsmasq-base"),
+    ("vsftpd", "vsftpd"),
     ("ip", "iproute2"),
     ("python3", "python3"),
     ("unshare", "util-linux"),
