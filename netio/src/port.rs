@@ -4,7 +4,7 @@ use std::io;
 use std::iter::Sum;
 use std::os::fd::BorrowedFd;
 
-use crate::{Frame, Pool};
+use crate::{Frame, Pool, XskStatistics};
 
 /// What a port has counted since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct PortCounters {
     pub transmit_dropped: u64,
     /// Times the kernel had to be woken to transmit.
     pub wakeups: u64,
+    /// What the kernel has counted for the socket, apart; AF_XDP only.
+    pub kernel: Option<XskStatistics>,
 }
 
 /// Chunks of a pool that are with a port, by what for. What is neither there, nor in the pool, nor in

@@ -27,7 +27,7 @@ mod spelling;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use crate::control::api::{ServerSpec, ServiceKey, ServiceSpec};
@@ -115,6 +115,8 @@ pub struct Config {
     pub own_addresses: bool,
     /// `control`: path of the control socket.
     pub control: PathBuf,
+    /// `metrics`: where `/metrics` is served over TCP, if it is.
+    pub metrics: Option<SocketAddr>,
     /// `timeouts = { tcp = "15m", tcp_fin = "2m", udp = "5m" }`; `None` = the kernel's defaults
     pub timeouts: Option<crate::control::api::Timeouts>,
     /// `ftp_ports`: virtual ports whose connections by NAT are FTP control connections.

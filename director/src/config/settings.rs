@@ -1,5 +1,6 @@
 //! The keys at the top of the file: everything but marks and services.
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use super::fields::{Field, Fields};
@@ -27,6 +28,7 @@ pub(super) const KEYS: &[&str] = &[
     "frames",
     "own_addresses",
     "control",
+    "metrics",
     "max_connections",
     "timeouts",
     "ftp_ports",
@@ -83,6 +85,7 @@ pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config>
     let max_connections = integer(root, "max_connections", 1, MOST as u32, "", report);
     let own_addresses = root.get("own_addresses").and_then(|field| field.boolean(report));
     let control = control(root, report);
+    let metrics = metrics(root, report);
     let timeouts = timeouts(root, report);
     let ftp_ports = ftp_ports(root, report);
     let settings = kernel_settings::read(root, report);
@@ -100,6 +103,7 @@ pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config>
         frames,
         own_addresses: own_addresses.unwrap_or(false),
         control: control.into(),
+        metrics,
         timeouts,
         ftp_ports,
         settings,
@@ -203,6 +207,20 @@ fn control(root: &Fields<'_>, report: &mut Report<'_>) -> String {
         );
     }
     path.to_owned()
+}
+
+fn metrics(root: &Fields<'_>, report: &mut Report<'_>) -> Option<SocketAddr> {
+    let field = root.get("metrics")?;
+    let text = field.text("an address and a port, \"127.0.0.1:9090\"", report)?;
+    let address: Option<SocketAddr> = text.parse().ok().filter(|it: &SocketAddr| it.port() != 0);
+    if address.is_none() {
+        field.wrong(
+            format!("{text:?} is not an address with a port"),
+            "write one as \"127.0.0.1:9090\" or \"[::1]:9090\", as numbers",
+            report,
+        );
+    }
+    address
 }
 
 fn timeouts(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Timeouts> {

@@ -1,5 +1,6 @@
 //! The words of the control API, version 1. Every type is one JSON object.
 
+use super::workers::{SocketView, WorkerView};
 use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
@@ -261,10 +262,16 @@ pub struct Status {
     pub table_size: u32,
     /// Connections now in the table.
     pub connections: u64,
+    /// Most that there may be; 0 where nobody counts.
+    #[serde(default)]
+    pub max_connections: u64,
     /// Services.
     pub services: u32,
     /// One per interface and queue.
     pub ports: Vec<PortView>,
+    /// How the workers are.
+    #[serde(default)]
+    pub workers: Vec<WorkerView>,
     /// Packets by verdict and reason since start: (name, what it means, count); zero counts are left out.
     pub verdicts: Vec<VerdictCount>,
     /// What has come of a full connection table, in the same form; empty as long as it never was.
@@ -296,11 +303,23 @@ pub struct PortView {
     pub receive_dropped: u64,
     /// Frames lost on transmit: rings full.
     pub transmit_dropped: u64,
+    /// Frames of packet memory that lie in its rings to receive into.
+    #[serde(default)]
+    pub receiving: u64,
+    /// Those that are being sent.
+    #[serde(default)]
+    pub transmitting: u64,
+    /// What the kernel counts for its socket; AF_XDP only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket: Option<SocketView>,
 }
 
 /// How many packets met one fate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerdictCount {
+    /// What that comes to: `forwarded`, `passed`, `dropped` or `sent`; empty where it is neither.
+    #[serde(default)]
+    pub verdict: String,
     /// Short name, a metrics label (`no_service`, `ttl_exceeded`, ...).
     pub reason: String,
     /// One line of what it means.

@@ -8,21 +8,20 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::UnixStream;
 use tokio::time::{Instant, Sleep};
 
 /// A stream whose writes fail with `TimedOut` when none of them gets anywhere for `patience`.
 #[derive(Debug)]
-pub(super) struct Guarded {
-    stream: UnixStream,
+pub(super) struct Guarded<S> {
+    stream: S,
     patience: Duration,
     alarm: Pin<Box<Sleep>>,
     /// Whether a write is waiting, that is, whether `alarm` counts.
     stuck: bool,
 }
 
-impl Guarded {
-    pub(super) fn new(stream: UnixStream, patience: Duration) -> Guarded {
+impl<S> Guarded<S> {
+    pub(super) fn new(stream: S, patience: Duration) -> Guarded<S> {
         Guarded { stream, patience, alarm: Box::pin(tokio::time::sleep(patience)), stuck: false }
     }
 
@@ -44,7 +43,7 @@ impl Guarded {
     }
 }
 
-impl AsyncRead for Guarded {
+impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -54,7 +53,7 @@ impl AsyncRead for Guarded {
     }
 }
 
-impl AsyncWrite for Guarded {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -18,6 +18,7 @@ mod batch;
 pub mod client;
 mod client_error;
 pub mod events;
+pub mod exporter;
 mod extras;
 pub mod filter;
 mod follow;
@@ -37,6 +38,7 @@ pub mod socket;
 mod stream;
 #[cfg(test)]
 mod tests;
+pub mod workers;
 
 pub use client_error::ClientError;
 

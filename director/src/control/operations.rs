@@ -3,10 +3,11 @@
 
 use super::api::{
     BatchOutcome, CommandRefusal, ConnectionView, OnRefusal, Refusal, RefusalKind, ServerSpec,
-    ServiceKey, ServiceSpec, ServiceView, Status, Timeouts,
+    ServiceKey, ServiceSpec, ServiceView, Status, Timeouts, VerdictCount,
 };
 use super::health::ServerHealth;
 use super::nlb::{NlbReply, NlbRequest};
+use super::workers::StateCount;
 use crate::fwmark::Rule;
 use crate::health::journal::Journal;
 use std::collections::BTreeMap;
@@ -142,6 +143,17 @@ pub trait Operations: Send + Sync {
     /// small, and may be empty. Packets that open connections may have to wait while it is copied,
     /// and not between two of them.
     fn connections(&self, part: usize) -> Option<Vec<ConnectionView>>;
+
+    /// Every fate of a packet with its count since start, also those that have met none. By default
+    /// those of the status.
+    fn verdicts(&self) -> Vec<VerdictCount> {
+        self.status().verdicts
+    }
+
+    /// Connections by protocol and state, without stopping anything. By default nobody has any.
+    fn connection_states(&self) -> Vec<StateCount> {
+        Vec::new()
+    }
 
     /// What is asked of a node of mode nlb. May take some seconds: other hosts may have to be asked.
     ///

@@ -5,6 +5,7 @@
 //! netlink, health checks and timers is never held up by a large table or a large request.
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -40,8 +41,12 @@ pub(super) const PATHS: &[(&str, &str, &str)] = &[
     ("GET", "/metrics", "counters for Prometheus"),
 ];
 
+/// How often each of them has been asked for, in their order.
+pub(super) type Requests = [AtomicU64; PATHS.len()];
+
 /// What all requests share.
-pub(super) struct Shared {
+pub(crate) struct Shared {
+    pub(super) requests: Requests,
     pub(super) operations: Arc<dyn Operations>,
     pub(super) limits: Limits,
     /// Places of those that follow events.
@@ -57,10 +62,11 @@ pub(super) async fn answer(
 ) -> Result<Reply, Infallible> {
     let path = request.uri().path().to_owned();
     let query = request.uri().query().unwrap_or_default().to_owned();
-    let Some((method, known, _)) = PATHS.iter().copied().find(|(_, known, _)| *known == path)
-    else {
+    let Some(place) = PATHS.iter().position(|(_, known, _)| *known == path) else {
         return Ok(unknown_path(&path));
     };
+    let (method, known, _) = PATHS[place];
+    shared.requests[place].fetch_add(1, Relaxed);
     let query_of_a_node = known == "/v1/nlb" && request.method() == Method::GET;
     if request.method().as_str() != method && !query_of_a_node {
         return Ok(replies::wrong_method(known, method));
@@ -114,13 +120,7 @@ pub(super) async fn answer(
         }
         "/v1/nlb" => changes(request.into_body(), shared, ask_nodes).await,
         "/v1/batch" => changes(request.into_body(), shared, carry_out_batch).await,
-        _ => {
-            let text = ask(&shared, |operations| {
-                metrics::text(&operations.status(), &operations.services(), &operations.servers())
-            });
-            let text = text.await;
-            text.map_or_else(failed, |text| replies::text(metrics::CONTENT_TYPE, text))
-        }
+        _ => shared.metrics().await,
     })
 }
 
@@ -192,6 +192,19 @@ async fn changes(
 }
 
 impl Shared {
+    /// The metrics page.
+    pub(super) async fn metrics(self: &Arc<Shared>) -> Reply {
+        let requests = self.counts();
+        let text = ask(self, move |operations| metrics::text(operations, &requests)).await;
+        text.map_or_else(failed, |text| replies::text(metrics::CONTENT_TYPE, text))
+    }
+
+    /// Requests so far, by path.
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        let counts = self.requests.iter().map(|count| count.load(Relaxed));
+        PATHS.iter().map(|(_, path, _)| *path).zip(counts).collect()
+    }
+
     /// Carries out one request's commands, and nobody else's in between.
     fn batch(&self, commands: Vec<Command>, on_refusal: OnRefusal) -> BatchOutcome {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,13 +2,14 @@
 //! socket. It knows HTTP/1.1 and limits; what a request means is in `routes`.
 
 use std::future::Future;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -60,16 +61,47 @@ impl Default for Limits {
     }
 }
 
+/// What all requests share, to whatever socket they come.
+pub(crate) fn shared(limits: Limits, operations: Arc<dyn Operations>) -> Arc<Shared> {
+    let followers = Arc::new(Semaphore::new(limits.followers));
+    Arc::new(Shared {
+        requests: std::array::from_fn(|_| AtomicU64::new(0)),
+        operations,
+        limits,
+        followers,
+        turn: Mutex::new(()),
+    })
+}
+
 /// Serves the control API on `listener` until the returned future is dropped, which also ends the
 /// connections that are open then. Never returns by itself.
 pub async fn serve(listener: UnixListener, operations: Arc<dyn Operations>) {
     serve_within(Limits::default(), listener, operations).await;
 }
 
+/// The same, and metrics on the address that has been opened for them, if one has.
+pub(crate) async fn serve_with_metrics(
+    listener: UnixListener,
+    metrics: Option<TcpListener>,
+    operations: Arc<dyn Operations>,
+) {
+    let shared = shared(Limits::default(), operations);
+    match metrics {
+        None => serve_shared(listener, shared).await,
+        Some(metrics) => {
+            let exporter = super::exporter::serve(metrics, Arc::clone(&shared));
+            tokio::join!(serve_shared(listener, shared), exporter);
+        }
+    }
+}
+
 /// [`serve`] with other limits.
 pub async fn serve_within(limits: Limits, listener: UnixListener, operations: Arc<dyn Operations>) {
-    let followers = Arc::new(Semaphore::new(limits.followers));
-    let shared = Arc::new(Shared { operations, limits, followers, turn: Mutex::new(()) });
+    serve_shared(listener, shared(limits, operations)).await;
+}
+
+async fn serve_shared(listener: UnixListener, shared: Arc<Shared>) {
+    let limits = shared.limits;
     let places = Arc::new(Semaphore::new(limits.connections));
     let refusals = Arc::new(Semaphore::new(limits.refusals));
     let mut clients = JoinSet::new();
@@ -101,7 +133,7 @@ pub async fn serve_within(limits: Limits, listener: UnixListener, operations: Ar
     }
 }
 
-fn protocol(limits: &Limits) -> http1::Builder {
+pub(super) fn protocol(limits: &Limits) -> http1::Builder {
     let mut protocol = http1::Builder::new();
     protocol
         .timer(TokioTimer::new())

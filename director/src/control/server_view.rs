@@ -23,6 +23,9 @@ pub struct ServerView {
     pub inactive: u32,
     /// Persistence templates.
     pub persistent: u32,
+    /// How often since start the scheduler has chosen it; `stats.connections` also counts those that a
+    /// template brought here.
+    pub picks: u64,
     /// Counters.
     pub stats: Stats,
 }
@@ -38,13 +41,23 @@ struct ServerAnswer {
     active: u32,
     inactive: u32,
     persistent: u32,
+    #[serde(default)]
+    picks: u64,
     stats: Stats,
 }
 
 impl From<ServerAnswer> for ServerView {
     fn from(answer: ServerAnswer) -> ServerView {
-        let ServerAnswer { spec, effective_weight, local, active, inactive, persistent, stats } =
-            answer;
+        let ServerAnswer {
+            spec,
+            effective_weight,
+            local,
+            active,
+            inactive,
+            persistent,
+            picks,
+            stats,
+        } = answer;
         ServerView {
             effective_weight: effective_weight.unwrap_or(spec.weight),
             spec,
@@ -52,6 +65,7 @@ impl From<ServerAnswer> for ServerView {
             active,
             inactive,
             persistent,
+            picks,
             stats,
         }
     }

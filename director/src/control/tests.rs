@@ -1,5 +1,6 @@
 //! A control server over a table in memory, spoken to over real sockets.
 
+mod exporter;
 mod fake;
 mod health;
 mod over_the_wire;

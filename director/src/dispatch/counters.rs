@@ -44,8 +44,18 @@ impl Default for Verdicts {
     }
 }
 
-/// One line of [`Verdicts::rows`]: label, meaning, packets.
-pub type Row = (&'static str, &'static str, u64);
+/// One line of [`Verdicts::rows`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// `forwarded`, `passed`, `dropped`, or `sent` for packets of our own.
+    pub verdict: &'static str,
+    /// The reason's label.
+    pub label: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+    /// Packets.
+    pub packets: u64,
+}
 
 impl Verdicts {
     /// Counts a packet sent by `method`.
@@ -75,19 +85,26 @@ impl Verdicts {
                 "Forwarded to the address that the client asks for, because no server was there (`cache_bypass`).",
             ),
         ];
+        let row = |verdict, label, meaning, counter: &Counter| Row {
+            verdict,
+            label,
+            meaning,
+            packets: counter.get(),
+        };
         let sent = SENT
             .iter()
             .zip(&self.transmitted)
-            .map(|(&(label, meaning), counter)| (label, meaning, counter.get()));
+            .map(move |(&(label, meaning), counter)| row("forwarded", label, meaning, counter));
         let passed = PassReason::ALL
             .iter()
-            .map(|&reason| (reason.label(), reason.meaning(), self.passed[reason as usize].get()));
-        let dropped = DropReason::ALL
-            .iter()
-            .map(|&reason| (reason.label(), reason.meaning(), self.dropped[reason as usize].get()));
+            .zip(&self.passed)
+            .map(move |(reason, counter)| row("passed", reason.label(), reason.meaning(), counter));
+        let dropped = DropReason::ALL.iter().zip(&self.dropped).map(move |(reason, counter)| {
+            row("dropped", reason.label(), reason.meaning(), counter)
+        });
         let own = [
-            ("icmp_sent", "ICMP errors sent to clients or servers.", self.answered.get()),
-            ("resets_sent", "TCP resets sent to clients.", self.resets.get()),
+            row("sent", "icmp_sent", "ICMP errors sent to clients or servers.", &self.answered),
+            row("sent", "resets_sent", "TCP resets sent to clients.", &self.resets),
         ];
         sent.chain(passed).chain(dropped).chain(own)
     }

@@ -206,6 +206,7 @@ impl Service {
             return Some(Decision { binding: fallback.binding.clone(), is_makeshift: true });
         }
         let member = choice.choose(key, now)?;
+        member.server.traffic.pick();
         Some(Decision { binding: member.binding.clone(), is_makeshift: false })
     }
 }

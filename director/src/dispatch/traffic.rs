@@ -9,6 +9,7 @@ use crate::control::api::Stats;
 #[derive(Debug, Default)]
 pub struct Traffic {
     connections: AtomicU64,
+    picks: AtomicU64,
     in_packets: AtomicU64,
     in_bytes: AtomicU64,
     out_packets: AtomicU64,
@@ -37,6 +38,16 @@ impl Traffic {
     /// A connection has been scheduled.
     pub fn connection(&self) {
         self.connections.fetch_add(1, Relaxed);
+    }
+
+    /// A scheduler has chosen this server: not a template, and not an FTP control connection.
+    pub fn pick(&self) {
+        self.picks.fetch_add(1, Relaxed);
+    }
+
+    /// How often since start a scheduler has chosen it.
+    pub fn picks(&self) -> u64 {
+        self.picks.load(Relaxed)
     }
 
     /// Packets from clients, together `bytes` of IP.

@@ -82,6 +82,7 @@ impl About {
     pub(super) fn refused_commands(&self) -> Vec<VerdictCount> {
         let refused = locked(&self.refused);
         let each = refused.iter().map(|(reason, (meaning, packets))| VerdictCount {
+            verdict: String::new(),
             reason: (*reason).to_owned(),
             meaning: (*meaning).to_owned(),
             packets: *packets,

@@ -75,6 +75,10 @@ const ANNOUNCEMENTS: u32 = 5;
 /// What kept it from starting, or made it end.
 pub(crate) async fn run(path: PathBuf, config: Config, mut signals: Signals) -> Result<()> {
     let (listener, socket) = control::socket::bind(&config.control)?;
+    let metrics = match config.metrics {
+        Some(address) => Some(control::exporter::bind(address).await?),
+        None => None,
+    };
     let (follower, network) =
         Follower::start().await.context("cannot follow the kernel's network tables")?;
     let identity = Identity::find(&network.load(), &config.nlb.hosts)?;
@@ -125,7 +129,8 @@ pub(crate) async fn run(path: PathBuf, config: Config, mut signals: Signals) -> 
     let outcome = match prepared {
         Ok(()) => {
             let from_afar = remote_control.then(|| control.clone());
-            let server = tokio::spawn(control::server::serve(listener, control));
+            let server =
+                tokio::spawn(control::server::serve_with_metrics(listener, metrics, control));
             let remote = tokio::spawn(from_afar_to(from_afar, primary));
             let outcome = node.serve(&follower, &mut signals).await;
             server.abort();

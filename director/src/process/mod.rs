@@ -56,6 +56,10 @@ pub async fn run(path: PathBuf) -> Result<()> {
     }
     let epoch = Instant::now();
     let (listener, socket) = control::socket::bind(&config.control)?;
+    let metrics = match config.metrics {
+        Some(address) => Some(control::exporter::bind(address).await?),
+        None => None,
+    };
     let _locks = interfaces(&config.interfaces)?;
     let (follower, network) =
         Follower::start().await.context("cannot follow the kernel's network tables")?;
@@ -107,7 +111,8 @@ pub async fn run(path: PathBuf) -> Result<()> {
     };
     running.neighbours.have_changed();
     running.follow();
-    let server = tokio::spawn(control::server::serve(listener, director.clone()));
+    let server =
+        tokio::spawn(control::server::serve_with_metrics(listener, metrics, director.clone()));
     workers::keep_up();
     info!(
         "ready: {} services, control socket {}",

@@ -12,6 +12,7 @@ use crate::control::api::{
 };
 use crate::control::health::ServerHealth;
 use crate::control::operations::{Command, Operations};
+use crate::control::workers::{SocketView, StateCount, WorkerView};
 use crate::dispatch::connections::SHARDS;
 use crate::fwmark::Rule;
 use crate::health::journal::Journal;
@@ -69,21 +70,35 @@ impl Director {
     }
 
     fn port_views(&self) -> Vec<PortView> {
-        let counters = self.statuses.iter().flat_map(|status| status.ports());
+        let ports = self.statuses.iter().flat_map(|status| status.ports());
         let mut views = self.ports.clone();
-        for (view, counters) in views.iter_mut().zip(counters) {
+        for (view, port) in views.iter_mut().zip(ports) {
+            let counters = port.counters;
             view.received = counters.received;
             view.transmitted = counters.transmitted;
             view.receive_dropped = counters.receive_dropped;
             view.transmit_dropped = counters.transmit_dropped;
+            view.receiving = port.held.receiving as u64;
+            view.transmitting = port.held.transmitting as u64;
+            view.socket = counters.kernel.map(|kernel| SocketView {
+                rx_dropped: kernel.rx_dropped,
+                rx_ring_full: kernel.rx_ring_full,
+                fill_ring_empty: kernel.fill_ring_empty,
+                tx_invalid: kernel.tx_invalid,
+            });
         }
         views
+    }
+
+    fn worker_views(&self) -> Vec<WorkerView> {
+        (0..).zip(&self.statuses).map(|(worker, status)| status.view(worker)).collect()
     }
 
     fn overflow_counts(&self) -> Vec<VerdictCount> {
         let rows = self.table.shared().overflow.rows().into_iter();
         rows.filter(|(_, _, packets)| *packets > 0)
             .map(|(reason, meaning, packets)| VerdictCount {
+                verdict: String::new(),
                 reason: reason.to_owned(),
                 meaning: meaning.to_owned(),
                 packets,
@@ -91,21 +106,22 @@ impl Director {
             .collect()
     }
 
-    fn verdict_counts(&self) -> Vec<VerdictCount> {
+    /// Every fate with its count, zeros included.
+    fn all_verdicts(&self) -> Vec<VerdictCount> {
         let mut counts: Vec<VerdictCount> = Vec::new();
         for status in &self.statuses {
-            for (index, (reason, meaning, packets)) in status.verdicts.rows().enumerate() {
+            for (index, row) in status.verdicts.rows().enumerate() {
                 match counts.get_mut(index) {
-                    Some(count) => count.packets += packets,
+                    Some(count) => count.packets += row.packets,
                     None => counts.push(VerdictCount {
-                        reason: reason.to_owned(),
-                        meaning: meaning.to_owned(),
-                        packets,
+                        verdict: row.verdict.to_owned(),
+                        reason: row.label.to_owned(),
+                        meaning: row.meaning.to_owned(),
+                        packets: row.packets,
                     }),
                 }
             }
         }
-        counts.retain(|count| count.packets > 0);
         counts
     }
 }
@@ -155,8 +171,18 @@ impl Operations for Director {
         self.table.connection_views(part, self.epoch.elapsed())
     }
 
+    fn verdicts(&self) -> Vec<VerdictCount> {
+        self.all_verdicts()
+    }
+
+    fn connection_states(&self) -> Vec<StateCount> {
+        self.table.connection_states()
+    }
+
     fn status(&self) -> Status {
         let lost: usize = self.statuses.iter().map(|status| status.lost_frames()).sum();
+        let mut verdicts = self.all_verdicts();
+        verdicts.retain(|count| count.packets > 0);
         let mut warnings: Vec<String> = self.warnings().values().cloned().collect();
         if lost > 0 {
             warnings.push(format!("{lost} frames of packet memory are lost: please report this"));
@@ -169,9 +195,11 @@ impl Operations for Director {
             config: Some(self.path.display().to_string()),
             table_size: TABLE_SIZE.max(SHARDS as u32),
             connections: self.table.shared().connections.len() as u64,
+            max_connections: self.table.shared().connections.limit() as u64,
             services: self.service_count() as u32,
             ports: self.port_views(),
-            verdicts: self.verdict_counts(),
+            workers: self.worker_views(),
+            verdicts,
             overflow: self.overflow_counts(),
             health: self.health.summary(),
             warnings,

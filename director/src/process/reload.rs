@@ -81,6 +81,7 @@ fn needs_restart(old: &Config, new: &Config) -> Option<String> {
         ("frames", old.frames != new.frames),
         ("own_addresses", old.own_addresses != new.own_addresses),
         ("control", old.control != new.control),
+        ("metrics", old.metrics != new.metrics),
         ("health.memory", old.health != new.health),
         ("ftp_ports", old.ftp_ports != new.ftp_ports),
         ("max_connections", old.max_connections != new.max_connections),

@@ -1,11 +1,13 @@
 //! The table as the control API shows it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Table;
 use crate::control::api::{
     ConnectionView, EngineData, Protocol, ServerSpec, ServerView, ServiceView,
 };
+use crate::control::workers::StateCount;
 use crate::dispatch::connection::Connection;
 use crate::dispatch::connections::PART;
 use crate::dispatch::service::{Member, Service};
@@ -40,6 +42,29 @@ impl Table {
     }
 }
 
+impl Table {
+    /// Connections by protocol and state, templates apart. Reads the whole table once: some 20 ms for a
+    /// million.
+    pub fn connection_states(&self) -> Vec<StateCount> {
+        let mut counts: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+        self.shared.connections.survey(|protocol, state, is_template| {
+            let name = match (is_template, protocol) {
+                (true, _) => ("template", ""),
+                (_, 6) => ("tcp", state.name()),
+                (_, 17) => ("udp", state.name()),
+                _ => ("sctp", state.name()),
+            };
+            *counts.entry(name).or_default() += 1;
+        });
+        let row = |((protocol, state), connections): ((&str, &str), u64)| StateCount {
+            protocol: protocol.to_owned(),
+            state: state.to_owned(),
+            connections,
+        };
+        counts.into_iter().map(row).collect()
+    }
+}
+
 fn service_view(service: &Service, declared: bool) -> ServiceView {
     let choice = service.choice();
     ServiceView {
@@ -59,6 +84,7 @@ fn server_view(Member { server, spec, .. }: &Member) -> ServerView {
         active: server.load.active(),
         inactive: server.load.inactive(),
         persistent: server.templates(),
+        picks: server.traffic.picks(),
         stats: server.traffic.stats(),
     }
 }

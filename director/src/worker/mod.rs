@@ -9,6 +9,7 @@ mod batch;
 mod blocks;
 mod early;
 mod egress;
+mod histogram;
 mod pieces;
 mod recent;
 mod routes;
@@ -35,7 +36,7 @@ use egress::{Counted, Departure};
 use forwarding::{Packet, checksum, parse};
 use pieces::Pieces;
 use routes::KernelRoutes;
-pub use status::{FrameLedger, WorkerStatus};
+pub use status::{FrameLedger, PortStatus, WorkerStatus};
 use sweep::Sweep;
 use waiting::Waiting;
 
@@ -167,9 +168,18 @@ impl Worker {
     }
 
     fn work(&mut self) -> std::io::Result<()> {
+        // When a breath began in which packets came.
+        let mut busy_since = None;
         while !self.stop.load(Relaxed) {
             let now = self.epoch.elapsed();
-            if self.breath(now)? == 0 && !self.ports.iter().any(|port| port.port.is_lively()) {
+            if let Some(began) = busy_since {
+                self.status.breaths.record(microseconds(now.saturating_sub(began)));
+            }
+            let received = self.breath(now)?;
+            busy_since = (received > 0).then_some(now);
+            if received > 0 {
+                self.status.batches.record(received as u64);
+            } else if !self.ports.iter().any(|port| port.port.is_lively()) {
                 self.sleep(now)?;
             }
         }
@@ -312,6 +322,11 @@ impl Worker {
             Err(errno) => Err(errno.into()),
         }
     }
+}
+
+/// Rounded up: no breath takes none.
+fn microseconds(time: Duration) -> u64 {
+    (time.as_nanos() as u64).div_ceil(1000)
 }
 
 /// What to say when a port is gone for good.

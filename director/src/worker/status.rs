@@ -7,7 +7,25 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use netio::{Held, PortCounters};
 
 use super::WorkerPort;
+use super::histogram::Histogram;
+use crate::control::workers::{FramesView, WorkerView};
 use crate::dispatch::counters::Verdicts;
+
+/// What a worker tells of one of its ports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortStatus {
+    /// What it has counted.
+    pub counters: PortCounters,
+    /// Chunks of packet memory that are with it.
+    pub held: Held,
+}
+
+/// What is told ten times a second.
+#[derive(Debug, Default)]
+struct Told {
+    ports: Vec<PortStatus>,
+    frames: Option<FrameLedger>,
+}
 
 /// Where the frames of a worker's packet memory are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,17 +72,28 @@ pub struct WorkerStatus {
     lost_frames: AtomicUsize,
     /// Where all frames were in the end.
     last: OnceLock<FrameLedger>,
+    /// How long breaths took in which packets came, microseconds: from the reading of the clock that
+    /// began them to the next one, so that it costs no reading of its own.
+    pub breaths: Histogram<18>,
+    /// How many packets came in each of those.
+    pub batches: Histogram<12>,
     /// Written ten times a second with `try_lock`, so that a reader never holds the worker up.
-    ports: Mutex<Vec<PortCounters>>,
+    told: Mutex<Told>,
 }
 
 impl WorkerStatus {
     /// Called by the worker on every tick.
     pub(super) fn report(&self, frames: &FrameLedger, ports: &[WorkerPort]) {
         self.lost_frames.store(frames.lost(), Relaxed);
-        if let Ok(mut counters) = self.ports.try_lock() {
-            counters.clear();
-            counters.extend(ports.iter().map(|port| port.port.counters()));
+        if let Ok(mut told) = self.told.try_lock() {
+            told.frames = Some(*frames);
+            told.ports.clear();
+            told.ports.extend(
+                ports.iter().map(|port| PortStatus {
+                    counters: port.port.counters(),
+                    held: port.port.held(),
+                }),
+            );
         }
     }
 
@@ -79,9 +108,27 @@ impl WorkerStatus {
         self.last.get().copied()
     }
 
-    /// Counters of each port, in the order of the worker's ports.
-    pub fn ports(&self) -> Vec<PortCounters> {
-        self.ports.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Each port, in the order of the worker's ports.
+    pub fn ports(&self) -> Vec<PortStatus> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).ports.clone()
+    }
+
+    /// The worker as the control API shows it, under this number.
+    pub fn view(&self, worker: u32) -> WorkerView {
+        let frames = self.told.lock().unwrap_or_else(PoisonError::into_inner).frames;
+        let frames = frames.map_or_else(FramesView::default, |frames| FramesView {
+            capacity: frames.capacity as u64,
+            free: frames.free as u64,
+            receiving: frames.held.receiving as u64,
+            transmitting: frames.held.transmitting as u64,
+            waiting: frames.waiting as u64,
+        });
+        WorkerView {
+            worker,
+            breaths: self.breaths.view(1e-6),
+            batches: self.batches.view(1.0),
+            frames,
+        }
     }
 
     /// [`FrameLedger::lost`] as of the last tick, or of the end.

@@ -186,7 +186,7 @@ fn no_packet_panics_loses_a_frame_or_leaves_a_connection_behind() {
     }
 
     let received: u64 =
-        scene.hands.iter().flat_map(|hands| hands.status.ports()).map(|port| port.received).sum();
+        scene.hands.iter().flat_map(|hands| hands.status.ports()).map(|port| port.counters.received).sum();
     assert_eq!(received, count, "what was sent has come in");
     for hands in &scene.hands {
         let frames = hands.worker.frames();

@@ -269,7 +269,7 @@ impl Scene {
     pub(crate) fn counts(&self) -> Vec<(&'static str, u64)> {
         let rows = self.hands.each_ref().map(|hands| hands.status.verdicts.rows());
         let [one, other] = rows;
-        one.zip(other).map(|(one, other)| (one.0, one.2 + other.2)).collect()
+        one.zip(other).map(|(one, other)| (one.label, one.packets + other.packets)).collect()
     }
 }
 

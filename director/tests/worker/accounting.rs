@@ -55,7 +55,7 @@ fn an_established_packet_allocates_nothing_by_any_method_in_either_family() {
         }
         assert!(allocations(&mut bed, &frames, 40) > 0, "the counter counts");
         assert_eq!(allocations(&mut bed, &frames, 200), 0, "{forwarding:?} {vip}");
-        let sent = bed.hands[0].status.verdicts.rows().take(4).map(|row| row.2).sum::<u64>();
+        let sent = bed.hands[0].status.verdicts.rows().take(4).map(|row| row.packets).sum::<u64>();
         assert!(sent >= 240 * frames.len() as u64, "packets did pass: {sent}");
     }
 }
@@ -109,13 +109,13 @@ fn every_packet_is_in_exactly_one_counter() {
     }
     let waiting = bed.hands[0].worker.frames().waiting as u64;
     assert_eq!(waiting, 250, "round robin sent half of them to the silent server");
-    let counted: u64 = bed.hands[0].status.verdicts.rows().map(|row| row.2).sum();
+    let counted: u64 = bed.hands[0].status.verdicts.rows().map(|row| row.packets).sum();
     assert_eq!(counted + waiting, injected);
     bed.wait(Duration::from_secs(4));
-    let counted: u64 = bed.hands[0].status.verdicts.rows().map(|row| row.2).sum();
+    let counted: u64 = bed.hands[0].status.verdicts.rows().map(|row| row.packets).sum();
     assert_eq!(counted, injected);
     assert_eq!(bed.hands[0].worker.frames().free, FRAMES as usize);
     assert_eq!(bed.hands[0].status.lost_frames(), 0);
     let ports = bed.hands[0].status.ports();
-    assert_eq!((ports[0].received, ports[1].transmitted), (injected, 250));
+    assert_eq!((ports[0].counters.received, ports[1].counters.transmitted), (injected, 250));
 }

@@ -150,7 +150,7 @@ impl Bed {
     /// The counter of this label of the worker `index`.
     pub(crate) fn count(&self, index: usize, label: &str) -> u64 {
         let mut rows = self.hands[index].status.verdicts.rows();
-        rows.find(|row| row.0 == label).unwrap_or_else(|| panic!("no counter {label}")).2
+        rows.find(|row| row.label == label).unwrap_or_else(|| panic!("no counter {label}")).packets
     }
 }
 

@@ -57,6 +57,6 @@ fn a_filtered_port_takes_what_is_steered_and_not_what_bears_our_mark() {
     assert!(bed.request(0, &marked).is_empty());
     assert!(bed.request(0, &udp(at(CLIENT), at(VIP))).is_empty());
     assert!(bed.hands[0].passed.lock().unwrap().is_empty(), "the kernel has its own copy");
-    let counted: u64 = bed.hands[0].status.verdicts.rows().map(|row| row.2).sum();
+    let counted: u64 = bed.hands[0].status.verdicts.rows().map(|row| row.packets).sum();
     assert_eq!(counted, 1, "what is not ours is not counted either");
 }

@@ -7,4 +7,5 @@
 mod bed;
 mod examples;
 mod gone;
+mod metrics;
 mod tutorial;

@@ -303,6 +303,7 @@ impl Port for XskPort {
         PortCounters {
             receive_dropped: kernel.rx_dropped + kernel.rx_ring_full,
             transmit_dropped: self.counters.transmit_dropped + kernel.tx_invalid,
+            kernel: Some(kernel),
             ..self.counters
         }
     }

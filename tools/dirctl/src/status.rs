@@ -131,6 +131,9 @@ mod tests {
 
     fn status() -> Status {
         let port = |queue, receive_dropped| PortView {
+            receiving: 0,
+            transmitting: 0,
+            socket: None,
             interface: "eth0".to_owned(),
             queue,
             worker: queue,
@@ -141,11 +144,14 @@ mod tests {
             transmit_dropped: 0,
         };
         let verdict = |reason: &str, meaning: &str, packets| VerdictCount {
+            verdict: String::new(),
             reason: reason.to_owned(),
             meaning: meaning.to_owned(),
             packets,
         };
         Status {
+            workers: vec![],
+            max_connections: 0,
             version: "0.1.0".to_owned(),
             pid: 4711,
             uptime: 11_520.7,

@@ -61,6 +61,8 @@ impl Operations for Worried {
 
     fn status(&self) -> Status {
         Status {
+            workers: vec![],
+            max_connections: 0,
             version: "0.1.0".to_owned(),
             pid: 4711,
             uptime: 60.0,

@@ -45,6 +45,7 @@ fn a_file_with_interfaces_only_has_the_documented_defaults() {
             frames: None,
             own_addresses: false,
             control: DEFAULT_SOCKET.into(),
+            metrics: None,
             timeouts: None,
             ftp_ports: Ports::new(&[21]),
             settings: BTreeMap::new(),

@@ -2,10 +2,12 @@
 //! configuration has, whatever the network says.
 
 use super::super::health::{DirectionView, HealthState, ServerHealth};
+use super::traffic::MOST_SERVERS;
 use super::{Page, name_of};
 
 /// The samples of all servers. A server that nobody watches has a state and a weight only.
 pub(super) fn servers(page: &mut Page, servers: &[ServerHealth]) {
+    let servers = &servers[..servers.len().min(MOST_SERVERS)];
     let names: Vec<(String, String)> = servers
         .iter()
         .map(|server| (name_of(&server.service), server.address.to_string()))
@@ -30,14 +32,6 @@ pub(super) fn servers(page: &mut Page, servers: &[ServerHealth]) {
             let labels = [service, address, ("state", state.name())];
             page.sample(&labels, u8::from(server.state == state));
         }
-    }
-    page.family(
-        "switchyard_server_effective_weight",
-        "gauge",
-        "What the scheduler goes by: weight, health and feedback.",
-    );
-    for (labels, server) in each() {
-        page.sample(&labels, server.effective_weight);
     }
     page.family("switchyard_server_checks_total", "counter", "Checks made, by what came of them.");
     for ([service, address], server) in each() {

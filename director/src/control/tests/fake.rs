@@ -57,6 +57,7 @@ impl Operations for Fake {
             Command::AddServer { service, server } => match find(&service) {
                 Some(place) => {
                     let view = ServerView {
+                        picks: 0,
                         local: false,
                         effective_weight: server.weight,
                         spec: server,
@@ -128,10 +129,16 @@ impl Operations for Fake {
                 transmitted: 10,
                 receive_dropped: 1,
                 transmit_dropped: 0,
+                receiving: 2048,
+                transmitting: 0,
+                socket: None,
             }],
             overflow: vec![],
             health: HealthSummary::of(&self.servers),
+            workers: vec![],
+            max_connections: 0,
             verdicts: vec![VerdictCount {
+                verdict: "passed".to_owned(),
                 reason: "no_service".to_owned(),
                 meaning: "for no service of ours".to_owned(),
                 packets: 7,

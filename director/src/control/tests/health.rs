@@ -104,7 +104,6 @@ fn metrics_tell_states_weights_checks_and_directions_and_no_sample_twice() {
         format!("switchyard_server_up{{{}}} 0", at(12)),
         format!("switchyard_server_state{{{},state=\"draining\"}} 1", at(12)),
         format!("switchyard_server_state{{{},state=\"up\"}} 0", at(12)),
-        format!("switchyard_server_effective_weight{{{}}} 60", at(13)),
         format!("switchyard_server_checks_total{{{},check=\"http\",result=\"passed\"}} 17", at(11)),
         format!("switchyard_server_checks_total{{{},check=\"http\",result=\"failed\"}} 3", at(11)),
         format!("switchyard_direction_round_trip_seconds{{{}}} 0.00025", at(11)),

@@ -178,13 +178,14 @@ fn metrics_count_verdicts_ports_services_and_servers() {
     server.request("POST", "/v1/commands", ADD);
     let page = server.request("GET", "/metrics", "");
     for line in [
-        "switchyard_verdict_packets_total{reason=\"no_service\"} 7",
+        "switchyard_packets_total{verdict=\"passed\",reason=\"no_service\"} 7",
         "switchyard_connections 0",
         "switchyard_port_received_frames_total{interface=\"eth0\",queue=\"0\",worker=\"0\",\
          io=\"AF_XDP copy\"} 11",
         "switchyard_service_connections_total{service=\"192.0.2.10:80/tcp\"} 0",
         "switchyard_server_connections_total{service=\"192.0.2.10:80/tcp\",\
          server=\"10.0.0.11:80\"} 9",
+        "switchyard_control_requests_total{path=\"/v1/commands\"} 1",
         "switchyard_server_weight{service=\"192.0.2.10:80/tcp\",server=\"10.0.0.11:80\"} 5",
     ] {
         assert!(page.contains(&format!("\n{line}\n")), "{line} is not in\n{page}");

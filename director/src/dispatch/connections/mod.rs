@@ -142,6 +142,11 @@ impl Connections {
         self.len() >= self.limit
     }
 
+    /// Most connections that may be in the table.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// How many further connections may be made.
     pub fn room(&self) -> usize {
         self.limit.saturating_sub(self.len())

@@ -1,8 +1,10 @@
 //! Looking at connections one after the other, a part of the table at a time, while packets go on.
 
+use super::place::Place;
 use super::shard::{Locked, Shard};
 use super::{Connections, PART, SHARDS};
 use crate::dispatch::connection::Connection;
+use crate::dispatch::state::State;
 
 impl Connections {
     /// Looks at one in 32 connections, chosen by `random`, and removes those that `goes` tells.
@@ -58,6 +60,20 @@ impl Connections {
         }
         drop(shard);
         self.shards.iter().any(|shard| is_there(&shard.lock(self)))
+    }
+
+    /// Calls `see` with protocol, state and whether it is a template, for every connection that there is,
+    /// expired ones among them that have not been swept. Takes no lock but to learn how far a shard
+    /// reaches: a connection that comes, goes or moves meanwhile is seen or not, and never half.
+    pub fn survey(&self, mut see: impl FnMut(u8, State, bool)) {
+        for shard in 0..SHARDS {
+            for slot in 0..self.used_of(shard) {
+                if let Some(seen) = self.arena.get(shard, slot).and_then(Place::look) {
+                    let tuple = seen.name.tuple();
+                    see(tuple.protocol, seen.moment.state(), tuple.template);
+                }
+            }
+        }
     }
 
     /// Looks at the connections and templates of a part of the table (see [`visit`](Self::visit)) whose

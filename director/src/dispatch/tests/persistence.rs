@@ -116,3 +116,29 @@ fn a_service_for_every_port_keeps_the_port_the_client_asked_for() {
     let answer = bed.tcp("10.77.0.11:443", "198.51.100.7:4001", SYN_ACK);
     assert_eq!(answer.source(), at("192.0.2.10:443"));
 }
+
+#[test]
+fn a_survey_counts_every_connection_once_by_its_state_and_templates_apart() {
+    let mut bed = persistent(key(Protocol::Tcp, VIP), 32);
+    for port in 4000..4100 {
+        bed.tcp(&format!("198.51.100.7:{port}"), VIP, SYN);
+    }
+    for port in 4000..4030 {
+        let client = format!("198.51.100.7:{port}");
+        bed.tcp(&client, VIP, ACK);
+    }
+    let counts: Vec<(String, String, u64)> = bed
+        .table
+        .connection_states()
+        .into_iter()
+        .map(|count| (count.protocol, count.state, count.connections))
+        .collect();
+    let row = |protocol: &str, state: &str, count| (protocol.to_owned(), state.to_owned(), count);
+    let wanted =
+        [row("tcp", "ESTABLISHED", 30), row("tcp", "SYN_RECV", 70), row("template", "", 1)];
+    assert_eq!(counts, wanted);
+    assert_eq!(bed.table.shared().connections.len(), 101);
+    let servers = &bed.table.service_views()[0].servers;
+    let sum = |of: fn(&crate::control::api::ServerView) -> u64| servers.iter().map(of).sum::<u64>();
+    assert_eq!((sum(|it| it.picks), sum(|it| it.stats.connections)), (1, 100));
+}

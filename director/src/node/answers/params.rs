@@ -44,11 +44,21 @@ pub(super) fn params(host: &Host, scene: &Scene<'_>) -> ParamsView {
 pub(in crate::node) fn frames(host: &Host) -> Vec<VerdictCount> {
     let counters: Vec<(Reason, u64)> = host.filter.counters().unwrap_or_default();
     let occurred = counters.into_iter().filter(|(_, count)| *count > 0);
-    occurred.map(|(reason, count)| counted(reason.label(), reason.explanation(), count)).collect()
+    occurred
+        .map(|(reason, count)| VerdictCount {
+            verdict: if reason.passes() { "passed" } else { "dropped" }.to_owned(),
+            ..counted(reason.label(), reason.explanation(), count)
+        })
+        .collect()
 }
 
 fn counted(reason: &str, meaning: &str, packets: u64) -> VerdictCount {
-    VerdictCount { reason: reason.to_owned(), meaning: meaning.to_owned(), packets }
+    VerdictCount {
+        verdict: String::new(),
+        reason: reason.to_owned(),
+        meaning: meaning.to_owned(),
+        packets,
+    }
 }
 
 /// The port rules whose slots are `wanted`, in the order of the file.

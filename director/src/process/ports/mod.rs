@@ -230,6 +230,9 @@ impl Opened {
             transmitted: 0,
             receive_dropped: 0,
             transmit_dropped: 0,
+            receiving: 0,
+            transmitting: 0,
+            socket: None,
         });
     }
 

@@ -91,6 +91,7 @@ fn server(
         lower_threshold: 0,
     };
     ServerView {
+        picks: 0,
         spec,
         effective_weight: weight,
         local: false,

@@ -96,6 +96,7 @@ impl Operations for Table {
                 let (active, inactive, persistent) = (0, 0, 0);
                 let stats = Stats::default();
                 let server = ServerView {
+                    picks: 0,
                     effective_weight: server.weight,
                     spec: server,
                     local: false,
@@ -167,6 +168,8 @@ impl Operations for Table {
 
     fn status(&self) -> Status {
         Status {
+            workers: vec![],
+            max_connections: 0,
             version: "0.1.0".to_owned(),
             pid: 1,
             uptime: 0.0,
