@@ -161,6 +161,18 @@ fn a_port_for_gue_that_is_taken_is_told_and_stays_with_who_has_it() {
         assert!(log.contains("ip fou show"), "{log}");
         assert_eq!(bed.state().unwrap(), before);
     }
+    // A file that is read again does not end an agent that runs, nor what it unpacks.
+    bed.configure(&config(v4, IPIP)).unwrap();
+    bed.start_agent("").unwrap();
+    bed.configure(&config(v4, GUE)).unwrap();
+    bed.signal("HUP").unwrap();
+    bed.wait_for_agent("the file has been read again", 1).unwrap();
+    let log = bed.agent_log().unwrap();
+    assert!(log.contains("the tunnels stay as they were") && log.contains("ip fou show"), "{log}");
+    bed.configure(&config(v4, IPIP)).unwrap();
+    bed.ask(3).unwrap();
+    assert_eq!(bed.end_agent("TERM").unwrap(), 0);
+    assert_eq!(bed.state().unwrap(), before);
 }
 
 #[test]
