@@ -180,6 +180,21 @@ impl Preparation {
         self.netlink.link().set(up).execute().await.with_context(|| format!("set {device} up"))
     }
 
+    /// Brings a device up that takes packets and lets none of them in: for no source is routed by it.
+    ///
+    /// # Errors
+    /// As for [`add_vips`](Preparation::add_vips).
+    pub async fn hush_device(&mut self, device: &str) -> Result<()> {
+        write(&setting(&format!("net/ipv4/conf/{device}/rp_filter")), "1")?;
+        let without_ipv6 = setting(&format!("net/ipv6/conf/{device}/disable_ipv6"));
+        // Absent where IPv6 is off.
+        if without_ipv6.exists() {
+            write(&without_ipv6, "1")?;
+        }
+        let up = LinkUnspec::new_with_index(index(device)?).up().build();
+        self.netlink.link().set(up).execute().await.with_context(|| format!("set {device} up"))
+    }
+
     /// Takes these VIPs from `lo`, of those that have been put there here.
     pub async fn remove_vips(&mut self, vips: &[IpAddr]) {
         let mut kept = Vec::new();
