@@ -115,22 +115,23 @@ fn cells_of(each: usize, start: usize, lasts: &[u32], owners: &[u16], cells: &mu
     let pack = |low: u32, before: u16, behind: u16| {
         u64::from(low) | u64::from(before) << 32 | u64::from(behind) << 48
     };
-    let mut segment = 0;
+    let mut ends = lasts.iter().map(|&last| in_cells(each, last)).peekable();
+    let mut first = 0;
     for number in 0..each {
-        let ends = lasts[segment..].iter().map(|&last| in_cells(each, last));
-        let ends = ends.take_while(|(home, _)| *home == number);
-        let owner = owners[segment];
-        cells.push(match (ends.clone().count(), ends.clone().next()) {
-            (1, Some((_, end))) => {
-                // Behind the last end of the row there is nothing.
-                pack(end, owner, *owners.get(segment + 1).unwrap_or(&owner))
-            }
-            (0, _) => pack(u32::MAX, owner, owner),
+        let (mut count, mut end) = (0, u32::MAX);
+        while let Some((_, place)) = ends.next_if(|(home, _)| *home == number) {
+            (count, end) = (count + 1, place);
+        }
+        let owner = owners[first];
+        cells.push(match count {
+            0 => pack(end, owner, owner),
+            // Behind the last end of the row there is nothing.
+            1 => pack(end, owner, *owners.get(first + 1).unwrap_or(&owner)),
             // At most 65,535 members times 512, see `PlacementOptions::most_members`.
-            (2..=NEAR, _) => pack((start + segment) as u32, MORE, MORE),
+            2..=NEAR => pack((start + first) as u32, MORE, MORE),
             _ => pack(NOWHERE, MORE, MORE),
         });
-        segment += ends.count();
+        first += count;
     }
 }
 

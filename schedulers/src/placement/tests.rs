@@ -178,9 +178,11 @@ fn distinct(drawn: &[(u32, i32, i32)]) -> Vec<Member> {
 
 #[test]
 fn the_first_and_the_last_offset_of_every_segment_are_exact() {
-    // With 30 of weight 1 beside a huge one there are cells with more ends than are looked at one by one.
-    for weights in [vec![1, 2, 3, 1000, i32::MAX, 7, 7], [vec![1; 30], vec![i32::MAX, 5]].concat()]
-    {
+    // The usual weights have one end in a cell and sometimes a few. With 30 of weight 1 beside a huge one there
+    // are cells with more than are looked at one by one.
+    let crowd = [vec![1; 30], vec![i32::MAX, 5]].concat();
+    let usual = (1..40).collect();
+    for weights in [vec![1, 2, 3, 1000, i32::MAX, 7, 7], vec![5, 1, 3], usual, crowd] {
         assert_borders_are_exact(&weights);
     }
 }
