@@ -3,13 +3,15 @@
 //!
 //! So what an operator or a checker did at run time to a service or server that the file has not
 //! changed stays as it is: a reload must not bring a quiesced server back. The lock of the table is
-//! held all the way: nobody sees half a reload, and no command comes in between.
+//! held all the way: nobody sees half a reload, and no command comes in between. The servers of a service
+//! whose scheduler builds a table of them are changed as one (`servers.rs`).
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::servers::ServerChange;
 use super::{State, Table, check, marks};
 use crate::config::DeclaredService;
 use crate::control::api::{Refusal, RefusalKind, ServiceKey};
@@ -110,36 +112,57 @@ impl Reload<'_> {
         let declared_addresses: HashSet<SocketAddr> =
             declared.servers.iter().map(|server| server.address).collect();
         let old_servers = before.map(|before| &before.servers[..]).unwrap_or_default();
+        let old: HashMap<_, _> = old_servers.iter().map(|old| (old.address, old)).collect();
+        let mut changes = Vec::new();
         for old in old_servers.iter().filter(|old| !declared_addresses.contains(&old.address)) {
-            let command = Command::DeleteServer { service: key, server: old.address };
-            self.change(key, command);
+            changes.push(ServerChange::Delete(old.address));
         }
+        let mut present: HashSet<SocketAddr> = match self.state.services.find(&key) {
+            Ok(service) => service.choice().members().iter().map(|it| it.spec.address).collect(),
+            Err(_) => HashSet::new(),
+        };
         for server in &declared.servers {
-            let old = old_servers.iter().find(|old| old.address == server.address);
-            if running && old == Some(server) {
+            if running && old.get(&server.address) == Some(&server) {
                 continue;
             }
-            let present = self
-                .state
-                .services
-                .find(&key)
-                .is_ok_and(|service| service.choice().position(server.address).is_some());
-            let (service, server) = (key, server.clone());
-            let command = if present {
-                Command::EditServer { service, server }
-            } else {
-                Command::AddServer { service, server }
-            };
-            self.change(key, command);
+            changes.push(match present.insert(server.address) {
+                true => ServerChange::Add(server.clone()),
+                false => ServerChange::Edit(server.clone()),
+            });
         }
+        self.change_servers(key, changes);
         let fallback = declared.fallback.as_ref();
         if self.table.declare_fallback(self.state, &key, fallback, self.now) {
             self.changes.made += 1;
         }
     }
 
+    /// Changes servers of a service: as one if its scheduler builds something for them, else one by one.
+    fn change_servers(&mut self, key: ServiceKey, changes: Vec<ServerChange>) {
+        if let Some(answers) = self.table.change_servers(self.state, &key, &changes, self.now) {
+            answers.into_iter().for_each(|answer| self.note(key, answer));
+            return;
+        }
+        for change in changes {
+            let service = key;
+            self.change(
+                key,
+                match change {
+                    ServerChange::Add(server) => Command::AddServer { service, server },
+                    ServerChange::Edit(server) => Command::EditServer { service, server },
+                    ServerChange::Delete(server) => Command::DeleteServer { service, server },
+                },
+            );
+        }
+    }
+
     fn change(&mut self, key: ServiceKey, command: Command) {
-        match self.table.apply(self.state, command, self.now) {
+        let answer = self.table.apply(self.state, command, self.now);
+        self.note(key, answer);
+    }
+
+    fn note(&mut self, key: ServiceKey, answer: Result<(), Refusal>) {
+        match answer {
             Ok(()) => self.changes.made += 1,
             // Somebody removed it at run time already: what was wanted is so.
             Err(refusal)

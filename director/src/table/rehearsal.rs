@@ -166,7 +166,7 @@ impl Plan {
 }
 
 /// Whether the scheduler can hold so many servers.
-fn holds(spec: &ServiceSpec, servers: usize) -> Result<(), Refusal> {
+pub(super) fn holds(spec: &ServiceSpec, servers: usize) -> Result<(), Refusal> {
     let limit = match spec.scheduler.as_str() {
         "dht" => Some(spec.placement().options().most_members()),
         scheduler => schedulers::most_servers(scheduler),
