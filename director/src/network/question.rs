@@ -6,9 +6,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use super::announce::{
-    BROADCAST, ETHERTYPE_ARP, ETHERTYPE_IPV6, ICMPV6, LEAST_PAYLOAD, checksum,
-};
+use super::announce::{BROADCAST, ETHERTYPE_ARP, ETHERTYPE_IPV6, ICMPV6, LEAST_PAYLOAD, checksum};
 
 /// Length of an Ethernet header without tags.
 const ETHERNET: usize = 14;
