@@ -95,7 +95,7 @@ checks! {
     ServerArp = "server-arp", "A server that answers ARP for the VIP takes the clients from the director.";
     ServerReversePath = "server-reverse-path", "The server's kernel drops packets that come in by another way than answers leave by.";
     ServerTunnel = "server-tunnel", "A packet that nobody unpacks is thrown away.";
-    ServerAgent = "server-agent", "A server whose agent is not heard is down, whatever else it does.";
+    ServerAgent = "server-agent", "With agent = true a server is down whose agent is not heard; and it is the agent that keeps VIPs and settings as they must be.";
     ServerKey = "server-key", "Director and agent must have the same secret, and nobody else.";
     ServerListener = "server-listener", "Where nobody listens clients are refused.";
     ServerRoute = "server-route", "NAT answers must leave by the director; those of direct routing and tunnels must not.";

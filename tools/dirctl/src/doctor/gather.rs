@@ -9,7 +9,7 @@ use ::director::control::client::Client;
 use ::director::network::{Network, Snapshot};
 use realserver_agent::key_file;
 use realserver_agent::role::{Role, own_addresses};
-use realserver_agent::settings::{self, CONTROL};
+use realserver_agent::settings::{self, CONTROL, Mode};
 
 use super::facts::agent::{self, Agent};
 use super::facts::file::{ConfigFile, Guarded};
@@ -71,6 +71,12 @@ fn key_files(config: &Config) -> Vec<PathBuf> {
 /// A real server's side.
 pub(super) fn server(file: &Path, directors: &[IpAddr]) -> Result<server::Facts, Trouble> {
     let (settings, role) = role(file)?;
+    if settings.mode == Mode::Nlb {
+        return Err(Trouble::File(format!(
+            "{}: mode = \"nlb\", in which every server runs a director of its own\nleave --side server out",
+            file.display()
+        )));
+    }
     let agent_settings = &settings.agent;
     let socket = agent_settings.control.clone().unwrap_or_else(|| PathBuf::from(CONTROL));
     let agent = agent::look(&socket);

@@ -86,7 +86,7 @@ fn queues(facts: &Facts, card: &Card) -> Option<Finding> {
         );
     }
     let workers = ports.iter().map(|port| port.worker).collect::<std::collections::BTreeSet<_>>();
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = facts.machine.cores;
     let found = format!("{name}: queues {queues}, workers {}, cores {cores}", workers.len());
     let is_card = card.driver.as_deref().is_some_and(|driver| driver != VETH);
     Some(if is_card && queues == 1 && cores > 1 {

@@ -30,7 +30,8 @@ pub(super) fn examine(facts: &Facts) -> Vec<Finding> {
 fn director(facts: &Facts) -> Finding {
     if let Some(running) = &facts.running {
         let now = &running.now;
-        let found = format!("{} runs as process {}, in {} mode", now.version, now.pid, now.mode);
+        let found =
+            format!("version {} runs as process {}, in {} mode", now.version, now.pid, now.mode);
         return Finding::ok(Check::Director, found);
     }
     let vips = names(&facts.plan.vips());

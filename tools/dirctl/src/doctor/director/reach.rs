@@ -31,9 +31,7 @@ pub(super) fn examine(facts: &Facts) -> Vec<Finding> {
             continue;
         }
         let hop = route.next_hop(host);
-        let is_in_table =
-            facts.network.neighbours().any(|it| it.interface == out.index && it.address == hop);
-        if is_in_table && facts.network.freshness(out.index, hop) == Freshness::Unknown {
+        if is_silent(facts, host) {
             silent.entry((out.name.clone(), hop)).or_default().push(host);
         } else {
             good.push(host);
@@ -45,6 +43,16 @@ pub(super) fn examine(facts: &Facts) -> Vec<Finding> {
         findings.push(Finding::ok(Check::Route, found));
     }
     findings
+}
+
+/// Whether the next hop on the way to a host has been asked for, and has not answered.
+pub(super) fn is_silent(facts: &Facts, host: IpAddr) -> bool {
+    facts.way(host).is_some_and(|(out, route)| {
+        let hop = route.next_hop(host);
+        let mut known = facts.network.neighbours();
+        known.any(|it| (it.interface, it.address) == (out.index, hop))
+            && facts.network.freshness(out.index, hop) == Freshness::Unknown
+    })
 }
 
 fn no_route(facts: &Facts, host: IpAddr) -> Finding {

@@ -34,7 +34,7 @@ pub(super) fn examine(facts: &Facts) -> Vec<Finding> {
         findings.push(other_key(facts, *host, running.refusals.get(host)));
     }
     if !up.is_empty() {
-        findings.push(Finding::ok(Check::ServerDown, format!("{} are up", names(&up))));
+        findings.push(Finding::ok(Check::ServerDown, format!("none of {} has failed", names(&up))));
     }
     findings
 }

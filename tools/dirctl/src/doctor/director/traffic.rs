@@ -7,6 +7,7 @@ use director::control::api::{Forwarding, Protocol, ServiceKey, VerdictCount};
 use director::control::health::HealthState;
 use director::dispatch::verdict::DropReason;
 
+use super::reach::is_silent;
 use super::{Facts, Server, Service, ip};
 use crate::doctor::facts::running::Running;
 use crate::doctor::finding::{Check, Finding, Severity, names};
@@ -61,9 +62,10 @@ fn unanswered(facts: &Facts, running: &Running) -> Vec<Finding> {
                 continue;
             }
             // What does not live cannot answer; that is said elsewhere.
-            let is_dead = running.servers.iter().any(|health| {
-                health.address == server.address && health.state == HealthState::Down
-            });
+            let is_dead = is_silent(facts, server.address.ip())
+                || running.servers.iter().any(|health| {
+                    health.address == server.address && health.state == HealthState::Down
+                });
             if !is_dead {
                 let servers = mute.entry((server.address.ip(), is_nat)).or_default();
                 if !servers.contains(&server.address) {

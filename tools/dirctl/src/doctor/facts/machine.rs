@@ -11,6 +11,8 @@ pub struct Machine {
     pub capabilities: Option<u64>,
     /// Whose they are: the running director's process, or `None` for our own.
     pub director: Option<u32>,
+    /// Processor cores that a process may use.
+    pub cores: usize,
     /// Whether the kernel takes its clock for synchronised.
     pub clock: Option<bool>,
     /// Packets so far whose source was an address of this machine or could not be.
@@ -26,6 +28,7 @@ pub fn look(director: Option<u32>) -> Machine {
         kernel: kernel.trim().to_owned(),
         capabilities: status.ok().and_then(|status| effective(&status)),
         director,
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
         clock: clock(),
         martians: martians(),
     }

@@ -1,11 +1,14 @@
 //! Tunnels: somebody unpacks, the reverse path filter lets the inner packets in, the MTU has room.
 
+use std::path::Path;
+
 use director::config::DeclaredService;
 use director::control::api::{Forwarding, MssClamp, Protocol, ServiceKey};
 use director::dispatch::transmitter::encapsulation;
 use realserver_agent::kind::Kind;
 
 use super::Facts;
+use crate::doctor::DEFAULT_CONFIG;
 use crate::doctor::facts::agent::Agent;
 use crate::doctor::facts::settings::{command, key};
 use crate::doctor::finding::{Check, Finding, names};
@@ -48,7 +51,11 @@ fn unpacked(facts: &Facts, kind: Kind) -> Finding {
         .network
         .interfaces()
         .find(|interface| facts.types.get(&interface.name).is_some_and(|own| wanted.contains(own)));
-    let run = format!("realserver-agent run --config {}", facts.file.display());
+    let run = if facts.file == Path::new(DEFAULT_CONFIG) {
+        "systemctl start switchyard-agent".to_owned()
+    } else {
+        format!("realserver-agent run --config {}", facts.file.display())
+    };
     match device {
         Some(device) if device.up => {
             Finding::ok(Check::ServerTunnel, format!("{kind} is unpacked by {}", device.name))
