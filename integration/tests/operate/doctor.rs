@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use integration::cluster::Cluster;
 use integration::lab::{Host, Process};
 use integration::programs;
 use integration::running::Director;
@@ -162,6 +163,74 @@ fn a_direct_server_that_answers_arp_for_the_vip_is_named_and_quiet_after_the_rem
 }
 
 #[test]
+fn a_server_with_an_ipv6_vip_on_its_card_is_named_and_has_it_on_lo_after_the_remedy() {
+    if !can_run() {
+        return;
+    }
+    let config = top("packet") + &service(Kind::Direct, VIP_V6, 80, "rr", "", &[1]);
+    let topology = lay(Kind::Direct, &one_server());
+    let server = &topology.servers[0];
+    server.remove_address("lo", &VIP_V6.to_string()).unwrap();
+    server.add_address("eth0", &format!("{VIP_V6}/64")).unwrap();
+    let bed = Bed::of(topology, &config);
+    let server = &bed.topology.servers[0];
+    let file = servers_file(&bed.topology, 1, &config, "");
+    let there = wait_for("server-vip", &["2001:db8:1::10 is on eth0"], on_server(server, &file));
+    assert_eq!(there["remedy"][0], "ip -6 address del 2001:db8:1::10/64 dev eth0");
+    let look = || examine(&bed.topology.director, bed.director.socket(), &[]);
+    let words = ["fd77::11 answers neighbour discovery for 2001:db8:1::10 on eth0"];
+    let finding = wait_for("vip-elsewhere", &words, look);
+    assert_eq!(finding["on"], "fd77::11", "{finding:#}");
+    paste(server, &finding);
+    wait_until_gone("vip-elsewhere", look);
+    wait_until_gone("server-vip", on_server(server, &file));
+    bed.director.stop().unwrap();
+}
+
+#[test]
+fn a_stranger_who_has_the_vip_is_named_by_his_ethernet_address() {
+    if !can_run() {
+        return;
+    }
+    let config = top("generic") + &service(Kind::Nat, VIP_V4, 80, "rr", "", &[1]);
+    let bed = Bed::of(lay(Kind::Nat, &one_server()), &config);
+    let client = &bed.topology.client;
+    client.add_address("lo", &VIP_V4.to_string()).unwrap();
+    let mac = client.mac("eth0").unwrap().to_string();
+    let look = || examine(&bed.topology.director, bed.director.socket(), &[]);
+    let finding = wait_for("vip-elsewhere", &["no server of the services", &mac], look);
+    assert_eq!(finding["severity"], "fault", "{finding:#}");
+    client.remove_address("lo", &VIP_V4.to_string()).unwrap();
+    wait_until_gone("vip-elsewhere", look);
+    bed.director.stop().unwrap();
+}
+
+#[test]
+fn a_file_that_was_not_reloaded_is_told_and_not_after_the_remedy() {
+    if !can_run() {
+        return;
+    }
+    let config = top("copy") + &service(Kind::Nat, VIP_V4, 80, "rr", "", &[1]);
+    let bed = Bed::of(lay(Kind::Nat, &one_server()), &config);
+    let look = || examine(&bed.topology.director, bed.director.socket(), &[]);
+    wait_until_gone("file", look);
+    let file = PathBuf::from(bed.director.status().unwrap().config.unwrap());
+    let text = std::fs::read_to_string(&file).unwrap().replace(":80/tcp", ":8080/tcp");
+    std::fs::write(&file, text).unwrap();
+    let finding = wait_for("file", &["192.0.2.10:8080/tcp does not run"], look);
+    paste(&bed.topology.director, &finding);
+    wait_until_gone("file", look);
+
+    let socket = bed.director.socket();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    std::fs::set_permissions(socket, open).unwrap();
+    let finding = wait_for("control-socket", &["everybody may write"], look);
+    paste(&bed.topology.director, &finding);
+    wait_until_gone("control-socket", look);
+    bed.director.stop().unwrap();
+}
+
+#[test]
 fn a_nat_server_without_a_way_back_is_named_and_answers_after_the_remedy() {
     if !can_run() {
         return;
@@ -309,6 +378,23 @@ fn an_agent_with_another_key_is_named_on_both_sides() {
     let _ = wait_for("server-key", &words, on_server(server, &file));
     agent.stop().unwrap();
     bed.director.stop().unwrap();
+}
+
+#[test]
+fn a_node_of_mode_nlb_is_examined_as_a_director_and_as_nothing_else() {
+    if !can_run() {
+        return;
+    }
+    let cluster = Cluster::build("doctornlb", 1).unwrap();
+    let nodes = cluster.start_nodes(&cluster.config("nlb", "", "")).unwrap();
+    let (host, node) = (&cluster.hosts[0], &nodes[0]);
+    let said = dirctl(host, node.socket(), &["doctor", "-v"]);
+    assert_eq!(said.code, Some(0), "{}\n{}", said.out, said.err);
+    said.names(&["in nlb mode", "link: eth0 is up"]);
+    let file = node.status().unwrap().config.unwrap();
+    let said = dirctl(host, node.socket(), &["doctor", "--side", "server", "--config", &file]);
+    assert_eq!(said.code, Some(64), "{said:?}");
+    assert!(said.err.contains("leave --side server out"), "{said:?}");
 }
 
 #[test]

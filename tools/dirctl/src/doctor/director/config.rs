@@ -62,22 +62,33 @@ fn examine_file(facts: &Facts, file: &ConfigFile) -> Vec<Finding> {
     let extra = running.services.iter().filter(|service| !service.declared);
     let extra: Vec<String> = extra.map(|service| service.spec.key.to_string()).collect();
     let mut findings = Vec::new();
+    let is_newer = file.age.is_some_and(|age| age.as_secs_f64() < running.now.uptime);
     if differing.is_empty() {
         findings.push(Finding::ok(Check::File, format!("{shown} says what runs")));
-    } else {
-        let found = format!("{shown} says something else than runs: {}", names(&differing));
+    } else if is_newer {
+        let found = format!(
+            "{shown} was written after the director has started, and says something else than runs: \
+             {}",
+            names(&differing)
+        );
         let reload = format!("kill -HUP {}", running.now.pid);
         findings.push(Finding::warning(Check::File, found).remedy(reload));
+    } else {
+        let found = format!(
+            "what runs has been changed since, and a restart goes back to {shown}: {}",
+            names(&differing)
+        );
+        findings.push(Finding::note(Check::File, found).remedy("ipvsadm -S -n"));
     }
     if !extra.is_empty() {
         let found = format!("{} would be gone after a restart: not in {shown}", names(&extra));
-        findings.push(Finding::note(Check::File, found).remedy("ipvsadm -S -n > switchyard.rules"));
+        findings.push(Finding::note(Check::File, found).remedy("ipvsadm -S -n"));
     }
     findings
 }
 
-/// What a reload would change: services and servers, not weights, which an operator may have set for
-/// the time being.
+/// In which services and servers the two differ; not in weights, which an operator may have set for the
+/// time being.
 fn differing(config: &Config, running: &[ServiceView]) -> Vec<String> {
     let mut differing = Vec::new();
     for declared in &config.services {

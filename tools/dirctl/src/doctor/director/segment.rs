@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use realserver_agent::host::QUIET;
 
 use super::Facts;
-use crate::doctor::facts::segment::{Claim, show};
+use crate::doctor::facts::segment::{Claim, MOST, link_local, show};
 use crate::doctor::facts::settings::command;
 use crate::doctor::finding::{Check, Finding, names};
 
@@ -17,12 +17,38 @@ pub(super) fn examine(facts: &Facts) -> Vec<Finding> {
             let found = format!("nobody could be asked who has the VIPs: {reason}");
             vec![Finding::note(Check::VipElsewhere, found).remedy("sudo dirctl doctor")]
         }
-        Ok(claims) if claims.is_empty() => {
-            let found = format!("nobody else answers for {}", names(&vips));
-            vec![Finding::ok(Check::VipElsewhere, found)]
+        Ok(claims) => {
+            let mut findings: Vec<Finding> =
+                claims.iter().map(|claim| examine_claim(facts, claim)).collect();
+            let (asked, unasked): (Vec<&IpAddr>, Vec<&IpAddr>) =
+                vips.iter().take(MOST).partition(|vip| vip.is_ipv4() || can_solicit(facts));
+            let unasked = unasked.into_iter().chain(vips.iter().skip(MOST)).collect::<Vec<_>>();
+            if !unasked.is_empty() {
+                let found = format!(
+                    "who has {} was not asked: there is no link-local address to ask from, or too \
+                     many VIPs",
+                    names(&unasked)
+                );
+                findings.push(Finding::note(Check::VipElsewhere, found).remedy("ip -6 address"));
+            }
+            let quiet: Vec<&&IpAddr> = asked
+                .iter()
+                .filter(|vip| claims.iter().all(|claim| claim.address != ***vip))
+                .collect();
+            if !quiet.is_empty() {
+                let found = format!("nobody else answers for {}", names(&quiet));
+                findings.push(Finding::ok(Check::VipElsewhere, found));
+            }
+            findings
         }
-        Ok(claims) => claims.iter().map(|claim| examine_claim(facts, claim)).collect(),
     }
+}
+
+fn can_solicit(facts: &Facts) -> bool {
+    facts.plan.interfaces.iter().all(|name| {
+        let interface = facts.network.interface_by_name(name);
+        interface.is_some_and(|it| link_local(&facts.network, it.index).is_some())
+    })
 }
 
 fn examine_claim(facts: &Facts, claim: &Claim) -> Finding {
@@ -35,9 +61,10 @@ fn examine_claim(facts: &Facts, claim: &Claim) -> Finding {
         return if vip.is_ipv4() {
             finding.remedy(command(QUIET))
         } else {
-            // Nobody is told of an IPv6 address on `lo`, so it must be on a card.
+            // Nobody is told of an IPv6 address on `lo`, so it must be on a card; which is not known here.
+            let del = "while read -r _ dev _ own _; do ip -6 address del $own dev $dev; done";
             finding
-                .remedy(format!("ip -6 address del {vip} dev {interface}"))
+                .remedy(format!("ip -6 -o address show to {vip} | {del}"))
                 .remedy(format!("ip -6 address add {vip}/128 dev lo nodad"))
         };
     }

@@ -10,8 +10,7 @@ use crate::doctor::facts::file::Guarded;
 use crate::doctor::finding::{Check, Finding, names};
 
 pub(super) fn examine(facts: &Facts) -> Vec<Finding> {
-    let mut findings: Vec<Finding> =
-        facts.keys.iter().map(|key| key_file(Check::AgentKey, key)).collect();
+    let mut findings: Vec<Finding> = facts.keys.iter().map(examine_key).collect();
     let Some(running) = &facts.running else { return findings };
     let mut with_other_key: BTreeMap<IpAddr, &ServerHealth> = BTreeMap::new();
     let mut up = Vec::new();
@@ -39,14 +38,21 @@ pub(super) fn examine(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// For both sides.
-pub(crate) fn key_file(check: Check, key: &Guarded) -> Finding {
+fn examine_key(key: &Guarded) -> Finding {
+    let make = format!("umask 077; openssl rand -hex 32 > {}", key.path.display());
+    key_file(Check::AgentKey, key, &make)
+}
+
+/// For both sides; `make` is how one comes by a key where there is none.
+pub(crate) fn key_file(check: Check, key: &Guarded, make: &str) -> Finding {
     let shown = key.path.display();
     match (&key.mode, &key.fault) {
-        (Err(_), _) => Finding::fault(check, format!("there is no key file {shown}"))
-            .remedy(format!("umask 077; openssl rand -hex 32 > {shown}")),
-        (_, Some(fault)) => Finding::fault(check, fault.clone())
-            .remedy(format!("umask 077; openssl rand -hex 32 > {shown}")),
+        _ if key.denied => {
+            let found = format!("you may not read the key file {shown}");
+            Finding::note(check, found).remedy("sudo dirctl doctor")
+        }
+        (Err(_), _) => Finding::fault(check, format!("there is no key file {shown}")).remedy(make),
+        (_, Some(fault)) => Finding::fault(check, fault.clone()).remedy(make),
         (Ok(mode), None) if mode & 0o007 != 0 => {
             let found = format!("everybody may read the key file {shown} (mode {mode:04o})");
             Finding::warning(check, found).remedy(format!("chmod 600 {shown}"))

@@ -99,9 +99,18 @@ fn facts(method: &str, more: &str) -> Facts {
         },
         martians_later: None,
         plan: Plan::of(None, Some(&config)),
-        file: Some(ConfigFile { path: PathBuf::from("/test.toml"), config: Ok(config) }),
+        file: Some(ConfigFile {
+            path: PathBuf::from("/test.toml"),
+            age: Some(std::time::Duration::from_secs(3600)),
+            config: Ok(config),
+        }),
         running: None,
-        control: Guarded { path: PathBuf::from("/sock"), mode: Ok(0o660), fault: None },
+        control: Guarded {
+            path: PathBuf::from("/sock"),
+            mode: Ok(0o660),
+            fault: None,
+            denied: false,
+        },
         keys: Vec::new(),
         cards: vec![card("eth0"), card("eth1")],
         network,
@@ -380,11 +389,15 @@ fn redirects_matter_where_clients_and_nat_servers_share_a_segment() {
 #[test]
 fn a_file_that_says_something_else_than_runs_is_told() {
     let mut facts = running("nat", (1, 1));
-    let finding = only(&facts, Check::File, &["192.0.2.10:80/tcp does not run"]);
+    let finding = only(&facts, Check::File, &["192.0.2.10:80/tcp does not run", "changed since"]);
+    assert_eq!(finding.severity, Severity::Note, "an operator has removed it");
+    let age = Some(std::time::Duration::ZERO);
+    facts.file.as_mut().unwrap().age = age;
+    let finding = only(&facts, Check::File, &["written after the director has started"]);
     assert_eq!((finding.severity, finding.remedy[0].as_str()), (Severity::Warning, "kill -HUP 7"));
     let path = PathBuf::from("/test.toml");
     let config = Err("/test.toml:1:1: modes: unknown key\n    remove it".to_owned());
-    facts.file = Some(ConfigFile { path, config });
+    facts.file = Some(ConfigFile { path, age, config });
     only(&facts, Check::File, &["a director would refuse /test.toml", "unknown key"]);
     facts.control.mode = Ok(0o666);
     let finding = only(&facts, Check::ControlSocket, &["0666"]);

@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_millis(600);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Addresses that are asked for on one interface, at most.
-const MOST: usize = 256;
+pub const MOST: usize = 256;
 
 const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
 
@@ -102,7 +102,8 @@ impl Asking<'_> {
     }
 }
 
-fn link_local(network: &Network, interface: u32) -> Option<Ipv6Addr> {
+/// The address that solicitations are sent from.
+pub fn link_local(network: &Network, interface: u32) -> Option<Ipv6Addr> {
     network.addresses().find_map(|it| match it.address {
         IpAddr::V6(address) if it.interface == interface && address.is_unicast_link_local() => {
             Some(address)

@@ -1,5 +1,7 @@
 //! The agent: there when it is asked for, heard, and with the director's key.
 
+use std::net::IpAddr;
+
 use director::health::plan::AgentWatch;
 
 use super::{Facts, needs_vip};
@@ -49,7 +51,7 @@ pub(super) fn examine(facts: &Facts) -> Vec<Finding> {
             findings.push(finding.remedy("sudo realserver-agent status"));
         }
     }
-    findings.extend(facts.key.iter().map(|key| key_file(Check::ServerKey, key)));
+    findings.extend(facts.key.iter().map(|key| key_file(Check::ServerKey, key, &copy_key(facts))));
     findings.extend(keys_differ(facts));
     if facts.agent != Agent::Absent {
         findings.extend(heard(facts));
@@ -119,21 +121,30 @@ fn refused(facts: &Facts, refused: &std::collections::BTreeMap<String, u64>) -> 
         format!("{no_key} were signed, and no key is set here")
     };
     let found = format!("the agent refuses questions of directors: {why}");
-    let path = facts.key.as_ref().map_or_else(
-        || "/etc/switchyard/agent.key".to_owned(),
-        |key| key.path.display().to_string(),
-    );
-    let director = facts.directors.first().map_or("DIRECTOR".to_owned(), ToString::to_string);
     Some(
         Finding::fault(Check::ServerKey, found)
-            .remedy(format!("scp -p root@{director}:{path} {path}"))
+            .remedy(copy_key(facts))
             .remedy("systemctl restart switchyard-agent"),
     )
 }
 
+/// The secret from where it is right.
+fn copy_key(facts: &Facts) -> String {
+    let path = facts.key.as_ref().map_or_else(
+        || "/etc/switchyard/agent.key".to_owned(),
+        |key| key.path.display().to_string(),
+    );
+    let director = match facts.directors.first() {
+        Some(IpAddr::V6(director)) => format!("[{director}]"),
+        Some(director) => director.to_string(),
+        None => "DIRECTOR".to_owned(),
+    };
+    format!("scp -p root@{director}:{path} {path}")
+}
+
 fn heard(facts: &Facts) -> Vec<Finding> {
     let port = facts.agent_port;
-    let finding = |(address, outcome): &(std::net::IpAddr, Result<(), String>)| match outcome {
+    let finding = |(address, outcome): &(IpAddr, Result<(), String>)| match outcome {
         Ok(()) => Finding::ok(Check::ServerAgent, format!("it answers at {address}, port {port}")),
         Err(error) => {
             let found = format!("it does not answer at {address}, port {port}: {error}");

@@ -241,7 +241,7 @@ fn keys_that_differ_are_told_by_what_the_agent_refuses() {
     }
     facts.agent = Agent::Absent;
     let path = PathBuf::from("/agent.key");
-    facts.key = Some(Guarded { path, mode: Ok(0o644), fault: None });
+    facts.key = Some(Guarded { path, mode: Ok(0o644), fault: None, denied: false });
     facts.directors_key = Some(PathBuf::from("/agent.key"));
     let finding = only(&facts, Check::ServerKey, &["everybody may read"]);
     assert_eq!(finding.remedy, ["chmod 600 /agent.key"]);
