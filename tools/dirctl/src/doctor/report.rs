@@ -159,6 +159,8 @@ director side: 1 fault, 1 warning; 1 good (--verbose shows it)
         assert!(!report().is_good());
         let good = Report::new("server", vec![Finding::note(Check::Clock, "unknown")]);
         assert!(good.is_good(), "a note is nothing to act on");
+        let warned = Report::new("server", vec![Finding::warning(Check::Mtu, "small")]);
+        assert!(!warned.is_good());
     }
 
     #[test]

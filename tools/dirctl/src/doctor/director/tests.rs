@@ -279,6 +279,9 @@ fn a_vip_that_is_missing_or_on_two_interfaces_is_told() {
     assert_eq!(finding.remedy, ["ip address add 192.0.2.10/32 dev eth0"]);
     facts.plan.own_addresses = Some(true);
     assert!(of(&facts, Check::Vip).is_empty(), "the director will put it there");
+    facts.running = running("nat", (1, 1)).running;
+    let finding = only(&facts, Check::Vip, &["own_addresses = true"]);
+    assert_eq!(finding.severity, Severity::Fault, "it runs, and has not");
 }
 
 #[test]
