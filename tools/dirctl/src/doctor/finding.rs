@@ -89,6 +89,7 @@ checks! {
     ReturnPath = "return-path", "With NAT the server's answers must come back through the director, or the client does not know them.";
     Unanswered = "unanswered", "The server gets packets, and no client has ever got an answer.";
     Martians = "martians", "Answers of direct and tunnel servers that come to the director are dropped by its kernel: their source is its own VIP.";
+    Table = "table", "When the connection table is full, new clients are refused, or old ones lose theirs.";
     Drops = "drops", "Every dropped packet is one that somebody waits for.";
     Rings = "rings", "What finds no place in a ring is lost before the director sees it.";
     ServerVip = "server-vip", "A server takes only packets for addresses that it has, and answers for those of its card.";

@@ -72,6 +72,10 @@ pub enum Side {
     Server,
 }
 
+/// What else can be done where no director runs.
+const WITHOUT: &str = "What would be wrong says `dirctl doctor --config FILE`; on a real server, \
+                       `dirctl doctor --side server`.\n";
+
 /// The end of `dirctl doctor --help`.
 pub const HELP: &str = "\
 Each finding says what was looked at, what was found, why it matters, and the command that remedies
@@ -107,7 +111,9 @@ pub fn run(socket: &Path, words: &Doctor) -> u8 {
                 } else if words.config.is_some() {
                     on_director(socket, words, None)
                 } else {
-                    return complain(&error);
+                    let code = complain(&error);
+                    let _ = io::stderr().write_all(WITHOUT.as_bytes());
+                    return code;
                 }
             }
             Err(error) => return complain(&error),

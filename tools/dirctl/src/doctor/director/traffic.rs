@@ -43,6 +43,7 @@ pub(super) fn examine(facts: &Facts) -> Vec<Finding> {
     let mut findings = unanswered(facts, running);
     let is_unheard = findings.iter().any(|finding| finding.check == Check::Unanswered);
     findings.extend(martians(facts, is_unheard));
+    findings.extend(table(facts, running));
     findings.extend(drops(running));
     findings.extend(rings(facts, running));
     findings
@@ -149,6 +150,31 @@ fn martians(facts: &Facts, is_unheard: bool) -> Option<Finding> {
     Some(finding.remedy("ip route show default").on(host))
 }
 
+/// A director of an older release does not say how many there may be.
+fn table(facts: &Facts, running: &Running) -> Option<Finding> {
+    let (now, most) = (running.now.connections, running.now.max_connections);
+    let found = format!("{now} of {most} connections are in the table");
+    if most == 0 {
+        return None;
+    }
+    if now <= most / 10 * 9 {
+        return Some(Finding::ok(Check::Table, found));
+    }
+    let finding = Finding::warning(Check::Table, found).remedy("dirctl settings drop_entry=1");
+    Some(match &facts.file {
+        Some(file) => {
+            let shown = file.path.display();
+            let more = most.saturating_mul(2).min(33_554_400);
+            finding
+                .remedy(format!(
+                    "sed -i '/^max_connections/d; 1i max_connections = {more}' {shown}"
+                ))
+                .remedy("systemctl restart switchyard-director")
+        }
+        None => finding,
+    })
+}
+
 fn drops(running: &Running) -> Vec<Finding> {
     let before: BTreeMap<&str, u64> =
         running.before.verdicts.iter().map(|it| (it.reason.as_str(), it.packets)).collect();
@@ -209,7 +235,7 @@ fn rings(facts: &Facts, running: &Running) -> Vec<Finding> {
             let finding = Finding::warning(Check::Rings, found);
             findings.push(match &facts.file {
                 Some(file) => finding
-                    .remedy(format!("sed -i '1i {key} = 8192' {}", file.path.display()))
+                    .remedy(format!("sed -i '/^{key}/d; 1i {key} = 8192' {}", file.path.display()))
                     .remedy("systemctl restart switchyard-director"),
                 None => finding.remedy("dirctl status"),
             });
