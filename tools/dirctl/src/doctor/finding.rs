@@ -4,6 +4,8 @@
 //! Why a thing matters stands beside its name, once, in [`Check`]; `docs/doctor.md` has the same
 //! table, and a test holds the two together.
 
+use std::path::Path;
+
 use serde::{Serialize, Serializer};
 
 /// How grave it is, from bad to good.
@@ -168,6 +170,16 @@ impl Finding {
     }
 }
 
+/// A path as a shell takes it for one word.
+pub fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+:@,=".contains(letter);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 /// `a`, `a and b`, `a, b and 3 more`: lists stay on their line.
 pub fn names<T: ToString>(items: &[T]) -> String {
     const MOST: usize = 4;
@@ -190,6 +202,14 @@ mod tests {
         assert_eq!(names(&[1]), "1");
         assert_eq!(names(&[1, 2, 3]), "1, 2 and 3");
         assert_eq!(names(&[1, 2, 3, 4, 5, 6]), "1, 2, 3, 4 and 2 more");
+    }
+
+    #[test]
+    fn a_path_is_one_word_of_a_shell_whatever_is_in_it() {
+        let quoted = |path: &str| super::quoted(Path::new(path));
+        assert_eq!(quoted("/etc/switchyard/a-b_c.toml"), "/etc/switchyard/a-b_c.toml");
+        assert_eq!(quoted("/my files/x"), "'/my files/x'");
+        assert_eq!(quoted("/a'$(reboot)"), r"'/a'\''$(reboot)'");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use director::control::api::{ServerSpec, ServiceView};
 
 use super::Facts;
 use crate::doctor::facts::file::{ConfigFile, Guarded};
-use crate::doctor::finding::{Check, Finding, names};
+use crate::doctor::finding::{Check, Finding, names, quoted};
 
 pub(super) fn examine(facts: &Facts) -> Vec<Finding> {
     let mut findings = vec![director(facts)];
@@ -51,7 +51,7 @@ fn examine_file(facts: &Facts, file: &ConfigFile) -> Vec<Finding> {
             // The first problem; the command shows all of them.
             let first = error.lines().next().unwrap_or_default();
             let found = format!("a director would refuse {shown}: {first}");
-            let check = format!("director --check --config {shown}");
+            let check = format!("director --check --config {}", quoted(&file.path));
             return vec![Finding::fault(Check::File, found).remedy(check)];
         }
     };
@@ -128,7 +128,8 @@ fn socket(control: &Guarded) -> Finding {
     match &control.mode {
         Ok(mode) if mode & 0o002 != 0 => {
             let found = format!("everybody may write to {shown} (mode {mode:04o})");
-            Finding::fault(Check::ControlSocket, found).remedy(format!("chmod 660 {shown}"))
+            Finding::fault(Check::ControlSocket, found)
+                .remedy(format!("chmod 660 {}", quoted(&control.path)))
         }
         Ok(mode) => Finding::ok(Check::ControlSocket, format!("{shown} has mode {mode:04o}")),
         Err(error) => Finding::note(Check::ControlSocket, format!("{shown}: {error}")),

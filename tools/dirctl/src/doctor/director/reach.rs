@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use director::network::Freshness;
 
 use super::{Facts, host_prefix, ip};
-use crate::doctor::finding::{Check, Finding, names};
+use crate::doctor::finding::{Check, Finding, names, quoted};
 
 pub(super) fn examine(facts: &Facts) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -76,7 +76,7 @@ fn wrong_interface(facts: &Facts, host: IpAddr, out: &str) -> Finding {
     finding
         .remedy(format!(
             "sed -i 's/^interfaces *=.*/interfaces = [{list}]/' {}",
-            file.path.display()
+            quoted(&file.path)
         ))
         .remedy("systemctl restart switchyard-director")
 }

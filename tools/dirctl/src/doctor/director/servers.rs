@@ -7,13 +7,15 @@ use director::control::health::{HealthState, ServerHealth};
 
 use super::Facts;
 use crate::doctor::facts::file::Guarded;
-use crate::doctor::finding::{Check, Finding, names};
+use crate::doctor::finding::{Check, Finding, names, quoted};
 
 pub(super) fn examine(facts: &Facts) -> Vec<Finding> {
     let mut findings: Vec<Finding> = facts.keys.iter().map(examine_key).collect();
     let Some(running) = &facts.running else { return findings };
     let mut with_other_key: BTreeMap<IpAddr, &ServerHealth> = BTreeMap::new();
     let mut up = Vec::new();
+    // What fails for one reason is told once: a switch that is gone takes many along.
+    let mut down: BTreeMap<_, Vec<&ServerHealth>> = BTreeMap::new();
     for server in &running.servers {
         let host = server.address.ip();
         let refused = server.direction.as_ref().is_some_and(|it| it.refused > 0 && it.lost > 50.0);
@@ -21,7 +23,9 @@ pub(super) fn examine(facts: &Facts) -> Vec<Finding> {
             with_other_key.insert(host, server);
         }
         match server.state {
-            HealthState::Down => findings.push(down(server)),
+            HealthState::Down => {
+                down.entry((server.service, server.reason.as_str())).or_default().push(server);
+            }
             HealthState::Draining => {
                 let found = format!("{} of {} is draining", server.address, server.service);
                 findings.push(Finding::note(Check::ServerDown, found).remedy("dirctl servers"));
@@ -29,6 +33,7 @@ pub(super) fn examine(facts: &Facts) -> Vec<Finding> {
             HealthState::Up | HealthState::Unchecked => up.push(server.address),
         }
     }
+    findings.extend(down.values().map(|servers| have_failed(servers)));
     for host in with_other_key.keys() {
         findings.push(other_key(facts, *host, running.refusals.get(host)));
     }
@@ -39,7 +44,7 @@ pub(super) fn examine(facts: &Facts) -> Vec<Finding> {
 }
 
 fn examine_key(key: &Guarded) -> Finding {
-    let make = format!("umask 077; openssl rand -hex 32 > {}", key.path.display());
+    let make = format!("(umask 077 && openssl rand -hex 32 > {})", quoted(&key.path));
     key_file(Check::AgentKey, key, &make)
 }
 
@@ -55,16 +60,20 @@ pub(crate) fn key_file(check: Check, key: &Guarded, make: &str) -> Finding {
         (_, Some(fault)) => Finding::fault(check, fault.clone()).remedy(make),
         (Ok(mode), None) if mode & 0o007 != 0 => {
             let found = format!("everybody may read the key file {shown} (mode {mode:04o})");
-            Finding::warning(check, found).remedy(format!("chmod 600 {shown}"))
+            Finding::warning(check, found).remedy(format!("chmod 600 {}", quoted(&key.path)))
         }
         (Ok(_), None) => Finding::ok(check, format!("the key file {shown} is good")),
     }
 }
 
-fn down(server: &ServerHealth) -> Finding {
+/// Servers of one service that are down for one reason; the remedy is that of the first.
+fn have_failed(servers: &[&ServerHealth]) -> Finding {
+    let server = servers[0];
     let host = server.address.ip();
     let reason = if server.reason.is_empty() { "no reason is given" } else { &server.reason };
-    let found = format!("{} of {} is down: {reason}", server.address, server.service);
+    let is = if servers.len() == 1 { "is" } else { "are" };
+    let all: Vec<_> = servers.iter().map(|server| server.address).collect();
+    let found = format!("{} of {} {is} down: {reason}", names(&all), server.service);
     let finding = Finding::fault(Check::ServerDown, found);
     let is_agent = server.direction.as_ref().is_some_and(|direction| direction.mode == "lost");
     if is_agent {
@@ -95,7 +104,7 @@ fn other_key(facts: &Facts, host: IpAddr, reason: Option<&String>) -> Finding {
     });
     match key {
         Some(path) => {
-            let path = path.display();
+            let path = quoted(&path);
             let to = if host.is_ipv6() { format!("[{host}]") } else { host.to_string() };
             finding
                 .remedy(format!("scp -p {path} root@{to}:{path}"))

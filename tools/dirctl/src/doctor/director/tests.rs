@@ -130,6 +130,24 @@ fn a_nat_server_that_never_answers_is_told_and_a_dead_one_only_once() {
 }
 
 #[test]
+fn servers_that_fail_for_one_reason_are_told_together() {
+    let mut facts = running("nat", (1, 1));
+    let failed = |last: u8| {
+        let address = SocketAddr::from(([10, 0, 0, last], 80));
+        director::control::health::ServerHealth {
+            address,
+            ..health(HealthState::Down, "icmp: silence")
+        }
+    };
+    facts.running.as_mut().unwrap().servers = (11..17).map(failed).collect();
+    only(
+        &facts,
+        Check::ServerDown,
+        &["10.0.0.11:80, ", "and 2 more of 192.0.2.10:80/tcp are down"],
+    );
+}
+
+#[test]
 fn a_direct_server_that_no_client_has_heard_is_told() {
     let mut facts = running("direct", (3, 0));
     assert!(facts.examine().iter().all(|it| it.check != Check::Unanswered), "all went on");

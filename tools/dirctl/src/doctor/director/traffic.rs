@@ -10,7 +10,7 @@ use director::dispatch::verdict::DropReason;
 use super::reach::is_silent;
 use super::{Facts, Server, Service, ip};
 use crate::doctor::facts::running::Running;
-use crate::doctor::finding::{Check, Finding, Severity, names};
+use crate::doctor::finding::{Check, Finding, Severity, names, quoted};
 
 /// So many packets without an answer are no chance.
 const MUTE: u64 = 3;
@@ -163,7 +163,7 @@ fn table(facts: &Facts, running: &Running) -> Option<Finding> {
     let finding = Finding::warning(Check::Table, found).remedy("dirctl settings drop_entry=1");
     Some(match &facts.file {
         Some(file) => {
-            let shown = file.path.display();
+            let shown = quoted(&file.path);
             let more = most.saturating_mul(2).min(33_554_400);
             finding
                 .remedy(format!(
@@ -235,7 +235,7 @@ fn rings(facts: &Facts, running: &Running) -> Vec<Finding> {
             let finding = Finding::warning(Check::Rings, found);
             findings.push(match &facts.file {
                 Some(file) => finding
-                    .remedy(format!("sed -i '/^{key}/d; 1i {key} = 8192' {}", file.path.display()))
+                    .remedy(format!("sed -i '/^{key}/d; 1i {key} = 8192' {}", quoted(&file.path)))
                     .remedy("systemctl restart switchyard-director"),
                 None => finding.remedy("dirctl status"),
             });

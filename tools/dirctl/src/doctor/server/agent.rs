@@ -7,7 +7,7 @@ use director::health::plan::AgentWatch;
 use super::{Facts, needs_vip};
 use crate::doctor::director::key_file;
 use crate::doctor::facts::agent::Agent;
-use crate::doctor::finding::{Check, Finding};
+use crate::doctor::finding::{Check, Finding, quoted};
 
 pub(super) fn examine(facts: &Facts) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -89,7 +89,7 @@ fn keys_differ(facts: &Facts) -> Option<Finding> {
         }
     };
     let is_note = own.is_some() && facts.directors_key.is_some();
-    let check = format!("director --check --config {}", facts.file.display());
+    let check = format!("director --check --config {}", quoted(&facts.file));
     Some(
         match is_note {
             true => Finding::note(Check::ServerKey, found),
@@ -130,10 +130,10 @@ fn refused(facts: &Facts, refused: &std::collections::BTreeMap<String, u64>) -> 
 
 /// The secret from where it is right.
 fn copy_key(facts: &Facts) -> String {
-    let path = facts.key.as_ref().map_or_else(
-        || "/etc/switchyard/agent.key".to_owned(),
-        |key| key.path.display().to_string(),
-    );
+    let path = facts
+        .key
+        .as_ref()
+        .map_or_else(|| "/etc/switchyard/agent.key".to_owned(), |key| quoted(&key.path));
     let director = match facts.directors.first() {
         Some(IpAddr::V6(director)) => format!("[{director}]"),
         Some(director) => director.to_string(),

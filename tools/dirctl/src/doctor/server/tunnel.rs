@@ -11,7 +11,7 @@ use super::Facts;
 use crate::doctor::DEFAULT_CONFIG;
 use crate::doctor::facts::agent::Agent;
 use crate::doctor::facts::settings::{command, key};
-use crate::doctor::finding::{Check, Finding, names};
+use crate::doctor::finding::{Check, Finding, names, quoted};
 
 /// The kernel's types of interfaces that unpack: `ARPHRD_TUNNEL`, `_TUNNEL6`, `_SIT`.
 const IPIP_TYPES: [u32; 3] = [768, 769, 776];
@@ -54,7 +54,7 @@ fn unpacked(facts: &Facts, kind: Kind) -> Finding {
     let run = if facts.file == Path::new(DEFAULT_CONFIG) {
         "systemctl start switchyard-agent".to_owned()
     } else {
-        format!("realserver-agent run --config {}", facts.file.display())
+        format!("realserver-agent run --config {}", quoted(&facts.file))
     };
     match device {
         Some(device) if device.up => {
