@@ -206,10 +206,10 @@ mod tests {
 
     #[test]
     fn a_path_is_one_word_of_a_shell_whatever_is_in_it() {
-        let quoted = |path: &str| super::quoted(Path::new(path));
-        assert_eq!(quoted("/etc/switchyard/a-b_c.toml"), "/etc/switchyard/a-b_c.toml");
-        assert_eq!(quoted("/my files/x"), "'/my files/x'");
-        assert_eq!(quoted("/a'$(reboot)"), r"'/a'\''$(reboot)'");
+        let word = |path: &str| quoted(Path::new(path));
+        assert_eq!(word("/etc/switchyard/a-b_c.toml"), "/etc/switchyard/a-b_c.toml");
+        assert_eq!(word("/my files/x"), "'/my files/x'");
+        assert_eq!(word("/a'$(reboot)"), r"'/a'\''$(reboot)'");
     }
 
     #[test]
