@@ -80,3 +80,32 @@ fn a_strict_filter_on_the_tunnels_device_is_named_and_off_after_the_remedy() {
     wait_until_gone("server-reverse-path", on_server(server, &file));
     agent.stop().unwrap();
 }
+
+#[test]
+fn a_direct_server_that_answers_by_way_of_the_director_is_named() {
+    if !can_run() {
+        return;
+    }
+    let config = top("copy") + &service(Kind::Direct, VIP_V4, 80, "rr", "", &[1]);
+    let topology = lay(Kind::Direct, &one_server());
+    let astray = ["route", "replace", "192.0.2.0/24", "via", "10.77.0.1"];
+    let set = topology.servers[0].command("ip").args(astray).output(SOON).unwrap();
+    assert!(set.status.success());
+    let bed = Bed::of(topology, &config);
+    let look = || examine(&bed.topology.director, bed.director.socket(), &[]);
+    std::thread::scope(|scope| {
+        // Somebody must ask while the doctor looks.
+        let (over, is_over) = std::sync::mpsc::channel::<()>();
+        let client = &bed.topology.client;
+        scope.spawn(move || {
+            while is_over.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+                knock(client, VIP_V4, 1);
+            }
+        });
+        let words = ["do 10.77.0.11 send their answers here"];
+        let finding = wait_for("astray", &words, look);
+        drop(over);
+        assert_eq!(finding["on"], "10.77.0.11", "{finding:#}");
+    });
+    bed.director.stop().unwrap();
+}

@@ -90,7 +90,7 @@ checks! {
     AgentKey = "agent-key", "Answers of an agent with another key do not count, so nobody knows how the server is.";
     ReturnPath = "return-path", "With NAT the server's answers must come back through the director, or the client does not know them.";
     Unanswered = "unanswered", "The server gets packets, and no client has ever got an answer.";
-    Martians = "martians", "Answers of direct and tunnel servers that come to the director are dropped by its kernel: their source is its own VIP.";
+    Astray = "astray", "Answers of direct and tunnel servers that come to the director end there: its kernel does not forward, or takes their source, its own VIP, for forged.";
     Table = "table", "When the connection table is full, new clients are refused, or old ones lose theirs.";
     Drops = "drops", "Every dropped packet is one that somebody waits for.";
     Rings = "rings", "What finds no place in a ring is lost before the director sees it.";

@@ -54,7 +54,7 @@ pub(super) fn director(
         claims: segment::ask(&network, &plan.interfaces, &vips),
         network,
         foreign_rules,
-        martians_later: machine::martians(),
+        astray_later: machine::astray(),
         running,
         plan,
     })

@@ -37,8 +37,8 @@ use super::finding::Finding;
 pub struct Facts {
     /// The machine.
     pub machine: Machine,
-    /// Martian sources a moment later than [`Machine::martians`].
-    pub martians_later: Option<u64>,
+    /// The same as [`Machine::astray`], a moment later.
+    pub astray_later: Option<u64>,
     /// The configuration file, when there is one to go by.
     pub file: Option<ConfigFile>,
     /// The director, when one runs.

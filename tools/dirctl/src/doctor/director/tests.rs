@@ -155,9 +155,9 @@ fn a_direct_server_that_no_client_has_heard_is_told() {
     facts.running.as_mut().unwrap().half_open.insert(server, 1);
     let finding = only(&facts, Check::Unanswered, &["10.0.0.11:80", "no VIP"]);
     assert_eq!(finding.remedy, ["dirctl doctor --side server"]);
-    facts.machine.martians = Some(5);
-    facts.martians_later = Some(9);
-    assert_eq!(only(&facts, Check::Martians, &["dropped 4"]).severity, Severity::Warning);
+    facts.machine.astray = Some(5);
+    facts.astray_later = Some(9);
+    assert_eq!(only(&facts, Check::Astray, &["dropped 4"]).severity, Severity::Warning);
 }
 
 #[test]

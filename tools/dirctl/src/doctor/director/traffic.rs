@@ -42,7 +42,7 @@ pub(super) fn examine(facts: &Facts) -> Vec<Finding> {
     let Some(running) = &facts.running else { return Vec::new() };
     let mut findings = unanswered(facts, running);
     let is_unheard = findings.iter().any(|finding| finding.check == Check::Unanswered);
-    findings.extend(martians(facts, is_unheard));
+    findings.extend(astray(facts, is_unheard));
     findings.extend(table(facts, running));
     findings.extend(drops(running));
     findings.extend(rings(facts, running));
@@ -125,9 +125,9 @@ fn never_heard(host: IpAddr, servers: &[SocketAddr]) -> Finding {
     Finding::fault(Check::Unanswered, found).remedy("dirctl doctor --side server").on(host)
 }
 
-/// The kernel drops what comes from an address of its own: answers of direct and tunnel servers.
-/// They are counted for all network namespaces together, so the number alone is no proof.
-fn martians(facts: &Facts, is_unheard: bool) -> Option<Finding> {
+/// Answers of direct and tunnel servers end in the director's kernel. It drops other packets as well, so
+/// the number alone is no proof.
+fn astray(facts: &Facts, is_unheard: bool) -> Option<Finding> {
     let by_themselves = [Forwarding::Direct, Forwarding::Tunnel];
     let hosts = facts.plan.hosts();
     let concerned: Vec<IpAddr> = hosts
@@ -135,19 +135,20 @@ fn martians(facts: &Facts, is_unheard: bool) -> Option<Finding> {
         .filter(|(_, methods)| methods.iter().any(|method| by_themselves.contains(method)))
         .map(|(host, _)| host)
         .collect();
-    let grown = facts.martians_later?.checked_sub(facts.machine.martians?)?;
+    let grown = facts.astray_later?.checked_sub(facts.machine.astray?)?;
     let host = *concerned.first()?;
     if grown == 0 {
-        return Some(Finding::ok(Check::Martians, "no answers come to the director"));
+        return Some(Finding::ok(Check::Astray, "no answers come to the director"));
     }
     let found = format!(
-        "the kernel has dropped {grown} packets with a source of its own in a second; do {} send \
-         their answers here?",
+        "in a second the kernel has dropped {grown} packets that are for others or from an address \
+         of its own: do {} send their answers here?",
         names(&concerned)
     );
     let severity = if is_unheard { Severity::Warning } else { Severity::Note };
-    let finding = Finding::new(severity, Check::Martians, found);
-    Some(finding.remedy("ip route show default").on(host))
+    let finding = Finding::new(severity, Check::Astray, found);
+    let look = format!("{} route show default", ip(host));
+    Some(finding.remedy(look).on(host))
 }
 
 /// A director of an older release does not say how many there may be.

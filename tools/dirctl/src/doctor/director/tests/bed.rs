@@ -96,7 +96,7 @@ pub(super) fn facts(method: &str, more: &str) -> Facts {
             clock: Some(true),
             ..Machine::default()
         },
-        martians_later: None,
+        astray_later: None,
         plan: Plan::of(None, Some(&config)),
         file: Some(ConfigFile {
             path: PathBuf::from("/test.toml"),
