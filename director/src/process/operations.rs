@@ -29,6 +29,8 @@ pub(super) struct Director {
     table: Arc<Table>,
     /// Interface, queue, worker and kind of each port, in the order of the workers' ports.
     ports: Vec<PortView>,
+    /// How packets are taken, and why not better.
+    packets: String,
     statuses: Vec<Arc<WorkerStatus>>,
     health: Arc<Health>,
     /// By topic.
@@ -40,11 +42,12 @@ impl Director {
         path: PathBuf,
         epoch: Instant,
         table: Arc<Table>,
-        ports: Vec<PortView>,
+        (ports, packets): (Vec<PortView>, String),
         statuses: Vec<Arc<WorkerStatus>>,
         health: Arc<Health>,
     ) -> Director {
-        Director { path, epoch, table, ports, statuses, health, warnings: Mutex::default() }
+        let warnings = Mutex::default();
+        Director { path, epoch, table, ports, packets, statuses, health, warnings }
     }
 
     pub(super) fn config_path(&self) -> &Path {
@@ -200,6 +203,7 @@ impl Operations for Director {
             ports: self.port_views(),
             workers: self.worker_views(),
             verdicts,
+            packets: self.packets.clone(),
             overflow: self.overflow_counts(),
             health: self.health.summary(),
             warnings,

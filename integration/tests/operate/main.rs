@@ -5,6 +5,7 @@
 //! Where to start reading: `bed.rs` (what is built).
 
 mod bed;
+mod doctor;
 mod examples;
 mod gone;
 mod metrics;

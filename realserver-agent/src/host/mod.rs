@@ -27,8 +27,8 @@ use rtnetlink::{AddressMessageBuilder, Handle, LinkUnspec};
 
 use crate::leftover;
 
-/// Settings that keep quiet about IPv4 VIPs.
-const QUIET: [(&str, &str); 2] =
+/// Settings that keep quiet about IPv4 VIPs: path under `/proc/sys`, and value.
+pub const QUIET: [(&str, &str); 2] =
     [("net/ipv4/conf/all/arp_ignore", "1"), ("net/ipv4/conf/all/arp_announce", "2")];
 /// "File exists", as netlink says it.
 const EXISTS: i32 = nix::libc::EEXIST;

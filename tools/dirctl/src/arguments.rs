@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::doctor::{self, Doctor};
 use crate::nlb::Nlb;
 use crate::settings::Assignment;
 
@@ -65,6 +66,9 @@ pub enum Subcommands {
         #[arg(value_name = "NAME=VALUE")]
         assignments: Vec<Assignment>,
     },
+    /// Examine this machine, director or real server, and say what is wrong and what remedies it
+    #[command(after_help = doctor::HELP)]
+    Doctor(Doctor),
     /// Ask and command the nodes of a cluster in mode nlb
     ///
     /// Without --host the node that runs here; --host all asks the others through it. With --cluster and
