@@ -19,3 +19,4 @@ pub mod process;
 pub mod steer;
 pub mod table;
 pub mod worker;
+pub mod world;
