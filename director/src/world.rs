@@ -8,6 +8,8 @@
 //! none is the director itself. Everything is seeded, so the same packets at the same times have the
 //! same fate in every run.
 
+mod cluster;
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -20,6 +22,7 @@ use crate::dispatch::verdict::Path;
 use crate::dispatch::{Dispatcher, Routes, Shared};
 use crate::steer::KeySet;
 use crate::table::Table;
+pub use cluster::{Cluster, ClusterHost};
 
 /// What takes the place of chance: in hashes of connections, and in schedulers that draw lots.
 const SEED: u64 = 1;

@@ -21,7 +21,7 @@ mod flows;
 mod host;
 mod identity;
 mod operations;
-mod plan;
+pub(crate) mod plan;
 mod reload;
 mod remote;
 mod segment;
@@ -327,7 +327,7 @@ fn generation(path: &Path) -> u64 {
 }
 
 /// The cluster's key, from the file or from a file of its own.
-fn secret(nlb: &Nlb) -> Result<ClusterKey> {
+pub(crate) fn secret(nlb: &Nlb) -> Result<ClusterKey> {
     let bytes = match nlb.key.as_ref().context("nlb.key is missing")? {
         Key::Text(text) => text.clone().into_bytes(),
         Key::File(path) => {

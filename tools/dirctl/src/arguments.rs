@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::nlb::Nlb;
+use crate::replay::{self, Replay};
 use crate::settings::Assignment;
 
 /// Asks the director how it is, and commands the nodes of a cluster without one. Services and servers
@@ -65,6 +66,9 @@ pub enum Subcommands {
         #[arg(value_name = "NAME=VALUE")]
         assignments: Vec<Assignment>,
     },
+    /// Run a capture through the pipeline, and tell what becomes of each packet
+    #[command(after_help = replay::HELP)]
+    Replay(Replay),
     /// Ask and command the nodes of a cluster in mode nlb
     ///
     /// Without --host the node that runs here; --host all asks the others through it. With --cluster and
