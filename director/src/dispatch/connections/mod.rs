@@ -189,20 +189,44 @@ impl Connections {
         destination: Endpoint,
         act: impl FnOnce(Way, &mut Connection) -> R,
     ) -> Option<R> {
+        let (way, mut shard, slot) = self.find(protocol, source, destination)?;
+        shard.with(slot, |connection| act(way, connection))
+    }
+
+    /// The same for one who only looks: the connection stays as it is.
+    pub fn peek<R>(
+        &self,
+        protocol: u8,
+        source: Endpoint,
+        destination: Endpoint,
+        see: impl FnOnce(Way, &Connection) -> R,
+    ) -> Option<R> {
+        let (way, mut shard, slot) = self.find(protocol, source, destination)?;
+        shard.see(slot, |connection| see(way, connection))
+    }
+
+    /// The connection of a packet: its shard, locked, and its slot there.
+    #[inline]
+    fn find(
+        &self,
+        protocol: u8,
+        source: Endpoint,
+        destination: Endpoint,
+    ) -> Option<(Way, Locked<'_>, u32)> {
         let from = self.hash_end(protocol, source);
         let to = self.hash_end(protocol, destination);
         if self.servers.may_have(source.0) {
             let answer = Tuple { protocol, template: false, client: destination, peer: source };
-            let mut shard = self.shard_of(to);
+            let shard = self.shard_of(to);
             let found = shard.find_reply(hash_both(to, from), &Name::of(&answer), source.0);
             if let Some(slot) = found {
-                return shard.with(slot, |connection| act(Way::Out, connection));
+                return Some((Way::Out, shard, slot));
             }
         }
         let tuple = Tuple { protocol, template: false, client: source, peer: destination };
-        let mut shard = self.shard_of(from);
+        let shard = self.shard_of(from);
         let slot = shard.find(hash_both(from, to), &Name::of(&tuple))?;
-        shard.with(slot, |connection| act(Way::In, connection))
+        Some((Way::In, shard, slot))
     }
 
     /// Finds the connection or template named `tuple`, seen from the client, and runs `act` on it.

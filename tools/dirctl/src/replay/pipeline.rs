@@ -144,13 +144,12 @@ impl Pipeline {
         let service = |headers: &Headers| self.services.of(headers).map(|service| service.key);
         match decided {
             Decided::Transmit { method, path, headers: sent, .. } => {
-                let (reason, meaning) = named(*method);
                 let (service, server) = self.whom(*method, path, sent, headers);
                 Fate {
                     service,
                     target: Some(Target::Server(server)),
                     is_clients: *method != Method::NatReply,
-                    ..fate(Verdict::Forwarded, reason, meaning)
+                    ..fate(Verdict::Forwarded, method.label(), meaning(*method))
                 }
             }
             Decided::Answer { reason } => Fate {
@@ -184,7 +183,7 @@ impl Pipeline {
             let (source, destination) =
                 ((came.source, came.source_port), (came.destination, came.destination_port));
             let connections = &self.world.shared().connections;
-            connections.with(came.protocol, source, destination, |_, connection| {
+            connections.peek(came.protocol, source, destination, |_, connection| {
                 (connection.service().key, SocketAddr::from(connection.server_endpoint))
             })
         });
@@ -250,12 +249,12 @@ fn fate(verdict: Verdict, reason: &'static str, meaning: &'static str) -> Fate {
     }
 }
 
-fn named(method: Method) -> (&'static str, &'static str) {
+fn meaning(method: Method) -> &'static str {
     match method {
-        Method::Nat => ("nat", "Forwarded to a server by NAT."),
-        Method::NatReply => ("nat_reply", "A server's answer, translated back for the client."),
-        Method::Tunnel => ("tunnel", "Forwarded to a server through a tunnel."),
-        Method::Direct => ("direct", "Forwarded to a server by direct routing."),
-        Method::Bypass => ("bypass", "Forwarded past all servers (`cache_bypass`)."),
+        Method::Nat => "Forwarded to a server by NAT.",
+        Method::NatReply => "A server's answer, translated back for the client.",
+        Method::Tunnel => "Forwarded to a server through a tunnel.",
+        Method::Direct => "Forwarded to a server by direct routing.",
+        Method::Bypass => "Forwarded past all servers (`cache_bypass`).",
     }
 }
