@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod capture;
 pub mod config;
 pub mod control;
 pub mod dispatch;

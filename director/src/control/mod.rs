@@ -15,6 +15,7 @@
 
 pub mod api;
 mod batch;
+pub mod capture;
 pub mod client;
 mod client_error;
 pub mod events;

@@ -8,8 +8,10 @@ use super::api::{
 use super::health::ServerHealth;
 use super::nlb::{NlbReply, NlbRequest};
 use super::workers::StateCount;
+use crate::capture::Feed;
 use crate::fwmark::Rule;
 use crate::health::journal::Journal;
+use crate::worker::tap::Wanted;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -143,6 +145,18 @@ pub trait Operations: Send + Sync {
     /// small, and may be empty. Packets that open connections may have to wait while it is copied,
     /// and not between two of them.
     fn connections(&self, part: usize) -> Option<Vec<ConnectionView>>;
+
+    /// Begins a capture of packets.
+    ///
+    /// # Errors
+    /// When there are too many; by default always.
+    fn capture(&self, wanted: &Wanted) -> Result<Feed, Refusal> {
+        let _ = wanted;
+        Err(Refusal {
+            error: RefusalKind::Unsupported,
+            message: "no packets pass through here: only a dispatcher's can be captured".to_owned(),
+        })
+    }
 
     /// Every fate of a packet with its count since start, also those that have met none. By default
     /// those of the status.

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::health::Health;
+use crate::capture::Feed;
 use crate::control::api::{
-    BatchOutcome, ConnectionView, OnRefusal, PortView, Refusal, ServiceView, Status, Timeouts,
-    VerdictCount,
+    BatchOutcome, ConnectionView, OnRefusal, PortView, Refusal, RefusalKind, ServiceView, Status,
+    Timeouts, VerdictCount,
 };
 use crate::control::health::ServerHealth;
 use crate::control::operations::{Command, Operations};
@@ -18,6 +19,7 @@ use crate::fwmark::Rule;
 use crate::health::journal::Journal;
 use crate::table::Table;
 use crate::worker::WorkerStatus;
+use crate::worker::tap::Wanted;
 
 /// What `ipvsadm -L` shows as `size=`: the kernel's default number of buckets. Ours grows.
 const TABLE_SIZE: u32 = 4096;
@@ -165,6 +167,12 @@ impl Operations for Director {
 
     fn journal(&self) -> Option<Arc<Journal>> {
         Some(self.health.journal())
+    }
+
+    fn capture(&self, wanted: &Wanted) -> Result<Feed, Refusal> {
+        let (shared, services) = (self.table.shared(), self.table.published());
+        Feed::begin(&self.statuses, &self.ports, shared, &services, wanted)
+            .map_err(|busy| Refusal { error: RefusalKind::Busy, message: busy.to_string() })
     }
 
     fn connections(&self, part: usize) -> Option<Vec<ConnectionView>> {

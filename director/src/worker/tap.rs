@@ -160,7 +160,7 @@ impl Tap {
     }
 
     /// Never waits: a ring that is just being emptied is as good as full.
-    fn put(&self, record: &Record<'_>) {
+    pub(crate) fn put(&self, record: &Record<'_>) {
         let bytes = &record.bytes[..record.bytes.len().min(self.wanted.snaplen)];
         if let Ok(mut ring) = self.ring.try_lock()
             && ring.len() + HEAD + bytes.len() <= RING
@@ -232,11 +232,14 @@ type List = Vec<Arc<Tap>>;
 pub struct Taps {
     are_there: AtomicBool,
     list: ArcSwap<List>,
+    /// Held by who changes the list; never by the worker.
+    turn: Mutex<()>,
 }
 
 impl Taps {
-    /// Adds a tap; false when there are [`MOST_TAPS`] already. Only one thread at a time may change taps.
+    /// Adds a tap; false when there are [`MOST_TAPS`] already.
     pub fn add(&self, tap: Arc<Tap>) -> bool {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.list.load_full();
         if before.len() >= MOST_TAPS {
             return false;
@@ -251,11 +254,18 @@ impl Taps {
     /// Removes a tap. Returns what the worker may still look at until its next breath: whoever drops it
     /// last has to give back its memory, and that should not be the worker.
     pub fn remove(&self, tap: &Arc<Tap>) -> Arc<Vec<Arc<Tap>>> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.list.load_full();
         let list: List = before.iter().filter(|it| !Arc::ptr_eq(it, tap)).cloned().collect();
         self.are_there.store(!list.is_empty(), Relaxed);
         self.list.store(Arc::new(list));
         before
+    }
+
+    /// Shows each of them.
+    #[cfg(test)]
+    pub(crate) fn each(&self, see: impl FnMut(&Arc<Tap>)) {
+        self.list.load().iter().for_each(see);
     }
 
     /// How many there are.

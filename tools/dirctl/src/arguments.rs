@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::capture::{self, Capture};
+use crate::drops::{self, Drops};
 use crate::nlb::Nlb;
 use crate::replay::{self, Replay};
 use crate::settings::Assignment;
@@ -69,6 +71,12 @@ pub enum Subcommands {
     /// Run a capture through the pipeline, and tell what becomes of each packet
     #[command(after_help = replay::HELP)]
     Replay(Replay),
+    /// Capture packets from the running director, each with what became of it and why
+    #[command(after_help = capture::HELP)]
+    Capture(Capture),
+    /// Show why packets are dropped or passed to the kernel, and how many
+    #[command(after_help = drops::HELP)]
+    Drops(Drops),
     /// Ask and command the nodes of a cluster in mode nlb
     ///
     /// Without --host the node that runs here; --host all asks the others through it. With --cluster and

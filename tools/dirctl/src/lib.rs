@@ -5,8 +5,10 @@
 #![forbid(unsafe_code)]
 
 pub mod arguments;
+pub mod capture;
 pub mod clean;
 pub mod columns;
+pub mod drops;
 pub mod events;
 pub mod local_time;
 pub mod nlb;
