@@ -5,7 +5,9 @@
 //! Where to start reading: `bed.rs` (what is built).
 
 mod bed;
+mod capture;
 mod examples;
 mod gone;
 mod metrics;
+mod replay;
 mod tutorial;
