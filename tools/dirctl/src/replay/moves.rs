@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::fate::{Fate, Flow, Target};
 
-/// Flows that are compared at most: some hundred megabytes.
-const FLOWS: usize = 1 << 20;
+/// Flows that are compared at most: a hundred megabytes or two.
+const FLOWS: usize = 1 << 19;
 
 /// Pairs of targets that are counted one by one.
 const PAIRS: usize = 4096;

@@ -121,3 +121,20 @@ fn nonsense_is_named_and_never_much_memory() {
     odd[place] ^= 0xff;
     assert!(read(&odd).1.unwrap().contains("does not end"));
 }
+
+#[test]
+fn no_byte_that_is_wrong_makes_reading_panic_or_go_on_for_ever() {
+    let files = [
+        classic(Order::Big, 1, &[(1, 60, &[1; 60]), (2, 60, &[2; 60])]),
+        next(Endianness::Big, 6, &[(1, &[1; 60]), (2, &[2; 60])]),
+    ];
+    for file in files {
+        for place in 0..file.len() {
+            for value in [0, 1, 4, 0x7f, 0x80, 0xff] {
+                let mut wrong = file.clone();
+                wrong[place] = value;
+                assert!(read(&wrong).0.len() <= 2);
+            }
+        }
+    }
+}
