@@ -1,7 +1,7 @@
 use std::net::Ipv4Addr;
 
-use pcap_file::pcapng::PcapNgReader;
 use pcap_file::pcapng::Block;
+use pcap_file::pcapng::PcapNgReader;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 
 use super::*;
@@ -30,6 +30,9 @@ fn ports() -> Vec<PortView> {
         transmitted: 0,
         receive_dropped: 0,
         transmit_dropped: 0,
+        receiving: 0,
+        transmitting: 0,
+        socket: None,
     };
     vec![port(0, "eth0"), port(0, "eth1"), port(1, "eth0"), port(1, "eth1")]
 }

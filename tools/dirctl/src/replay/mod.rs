@@ -37,7 +37,7 @@ use hosts::Hosts;
 use lines::Line;
 use moves::Moves;
 use output::Output;
-use pipeline::{HEADROOM, Pipeline, Room};
+use pipeline::{HEADROOM, Pipeline, Room, Sink};
 use summary::Summary;
 
 /// Runs a capture through the pipeline, and tells what becomes of each packet
@@ -120,7 +120,7 @@ impl Decider {
         now: Duration,
         room: Room<'_>,
         headers: Option<&Headers>,
-        out: Option<&mut dyn FnMut(&[u8])>,
+        out: Option<&mut Sink<'_>>,
     ) -> Fate {
         match self {
             Decider::Director(pipeline) => pipeline.judge(now, room, headers, out),

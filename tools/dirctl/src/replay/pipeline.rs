@@ -46,6 +46,9 @@ pub struct Pipeline {
     next_id: u32,
 }
 
+/// Who is shown what leaves.
+pub type Sink<'a> = dyn FnMut(&[u8]) + 'a;
+
 /// A frame in a larger room.
 pub struct Room<'a> {
     /// With [`HEADROOM`] before the frame, and as much behind it.
@@ -84,7 +87,7 @@ impl Pipeline {
         now: Duration,
         room: Room<'_>,
         headers: Option<&Headers>,
-        out: Option<&mut dyn FnMut(&[u8])>,
+        out: Option<&mut Sink<'_>>,
     ) -> Fate {
         self.pass(now);
         let Room { chunk, length } = room;
@@ -207,7 +210,7 @@ impl Pipeline {
         path: Path,
         partial: Option<Partial>,
         mut headers: Headers,
-        out: &mut dyn FnMut(&[u8]),
+        out: &mut Sink<'_>,
     ) {
         let before = headers.l3;
         let fits = packet.resize(headers.end)

@@ -7,8 +7,11 @@ use pcap_file::pcapng::blocks::interface_description::{
 use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 use pcap_file::{DataLink, Endianness};
 
-/// Time and bytes of all packets, and what ended them.
-fn read(bytes: &[u8]) -> (Vec<(Duration, usize, Vec<u8>)>, Option<String>) {
+/// Time, length on the wire and captured bytes.
+type Packet = (Duration, usize, Vec<u8>);
+
+/// All packets, and what ended them.
+fn read(bytes: &[u8]) -> (Vec<Packet>, Option<String>) {
     let input = Box::new(io::Cursor::new(bytes.to_vec()));
     let mut capture = match Capture::of(Path::new("test"), input) {
         Ok(capture) => capture,
