@@ -10,6 +10,7 @@ pub mod capture;
 pub mod config;
 pub mod control;
 pub mod dispatch;
+pub mod explain;
 pub mod filter;
 pub mod fwmark;
 pub mod health;

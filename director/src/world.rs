@@ -87,12 +87,7 @@ impl World {
 
     /// What the steering program would take from an interface; everything else is the kernel's.
     pub fn steering(&self) -> KeySet {
-        let mut keys = KeySet::new();
-        for interest in self.table.interests() {
-            interest.keys().for_each(|key| keys.insert_key(key));
-        }
-        keys.set_marked(self.table.marked());
-        keys
+        self.table.steering()
     }
 
     /// Time has come to `now`, which must not run backwards: what has expired ends, and once a second

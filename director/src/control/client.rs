@@ -23,6 +23,7 @@ use super::api::{
     Status, Timeouts, VerdictCount,
 };
 use super::events::Told;
+use super::explain::{Explanation, Question};
 use super::filter::ConnectionFilter;
 use super::health::ServerHealth;
 use super::nlb::{NlbReply, NlbRequest};
@@ -184,6 +185,17 @@ impl Client {
         let batch = Batch { on_refusal, commands: commands.to_vec() };
         let body = serde_json::to_vec(&batch).map_err(|error| self.odd(None, error.to_string()))?;
         let answer = self.exchange(Method::POST, "/v1/batch", Bytes::from(body))?;
+        self.parse(&answer)
+    }
+
+    /// What would become of a packet, and why. Changes nothing.
+    ///
+    /// # Errors
+    /// See [`ClientError`]; also when the packet cannot be read.
+    pub fn explain(&mut self, question: &Question) -> Result<Explanation, ClientError> {
+        let body =
+            serde_json::to_vec(question).map_err(|error| self.odd(None, error.to_string()))?;
+        let answer = self.exchange(Method::POST, "/v1/explain", Bytes::from(body))?;
         self.parse(&answer)
     }
 

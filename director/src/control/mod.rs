@@ -19,6 +19,7 @@ pub mod capture;
 pub mod client;
 mod client_error;
 pub mod events;
+pub mod explain;
 pub mod exporter;
 mod extras;
 pub mod filter;

@@ -5,6 +5,7 @@ use super::api::{
     BatchOutcome, CommandRefusal, ConnectionView, OnRefusal, Refusal, RefusalKind, ServerSpec,
     ServiceKey, ServiceSpec, ServiceView, Status, Timeouts, VerdictCount,
 };
+use super::explain::{Explanation, Question};
 use super::health::ServerHealth;
 use super::nlb::{NlbReply, NlbRequest};
 use super::workers::StateCount;
@@ -167,6 +168,16 @@ pub trait Operations: Send + Sync {
     /// Connections by protocol and state, without stopping anything. By default nobody has any.
     fn connection_states(&self) -> Vec<StateCount> {
         Vec::new()
+    }
+
+    /// What would become of a packet, and why. Changes nothing.
+    ///
+    /// # Errors
+    /// A packet that cannot be read. By default nobody can say.
+    fn explain(&self, question: Question) -> Result<Explanation, Refusal> {
+        drop(question);
+        let message = "packets cannot be explained here".to_owned();
+        Err(Refusal { error: RefusalKind::Unsupported, message })
     }
 
     /// What is asked of a node of mode nlb. May take some seconds: other hosts may have to be asked.

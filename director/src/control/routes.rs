@@ -16,6 +16,7 @@ use tokio::sync::Semaphore;
 
 use super::api::{Applied, Batch, BatchOutcome, OnRefusal, Refusal, RefusalKind};
 use super::capture::{CaptureQuery, CaptureStream};
+use super::explain::Question;
 use super::filter::ConnectionFilter;
 use super::follow::{EventQuery, EventStream};
 use super::listing::ServiceStream;
@@ -40,6 +41,7 @@ pub(super) const PATHS: &[(&str, &str, &str)] = &[
     ("GET", "/v1/connections", "the connection table or a part of it, one JSON object per line"),
     ("GET", "/v1/drops", "every reason to forward, pass or drop a packet, with its count"),
     ("GET", "/v1/capture", "packets as they come, as a pcapng file, with what became of each"),
+    ("POST", "/v1/explain", "what would become of a packet, and why; changes nothing"),
     ("POST", "/v1/nlb", "a question or command to nodes of mode nlb; GET is the question query"),
     ("GET", "/metrics", "counters for Prometheus"),
 ];
@@ -127,6 +129,7 @@ pub(super) async fn answer(
             work.await.unwrap_or_else(failed)
         }
         "/v1/nlb" => changes(request.into_body(), shared, ask_nodes).await,
+        "/v1/explain" => changes(request.into_body(), shared, explain).await,
         "/v1/batch" => changes(request.into_body(), shared, carry_out_batch).await,
         _ => shared.metrics().await,
     })
@@ -266,6 +269,16 @@ fn ask_nodes(shared: &Shared, body: &[u8]) -> Reply {
     match serde_json::from_slice::<NlbRequest>(body) {
         Ok(request) => nlb(shared, request),
         Err(error) => bad_json("a command to nodes", &error),
+    }
+}
+
+fn explain(shared: &Shared, body: &[u8]) -> Reply {
+    match serde_json::from_slice::<Question>(body) {
+        Ok(question) => match shared.operations.explain(question) {
+            Ok(explanation) => replies::json(StatusCode::OK, &explanation),
+            Err(refusal) => replies::json(replies::status_of(refusal.error), &refusal),
+        },
+        Err(error) => bad_json("a packet to explain", &error),
     }
 }
 

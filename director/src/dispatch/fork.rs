@@ -31,6 +31,12 @@ pub struct Fork {
 }
 
 impl Fork {
+    /// For what is no packet: nothing is known of it.
+    pub fn of_nothing(live: &Shared) -> Fork {
+        let shared = Shared { connections: live.connections.fork(), ..Shared::new(1) };
+        Fork { shared: Arc::new(shared), services: Services::default() }
+    }
+
     /// Copies what a packet with these headers can meet. `frame` is the packet.
     pub fn of(live: &Shared, services: &Services, frame: &[u8], headers: &Headers) -> Fork {
         let mut fork = Forker {
@@ -102,7 +108,9 @@ impl Forker<'_> {
             self.call(&service, frame, headers);
         }
         let mut found = Vec::new();
-        self.live.connections.peek(headers.protocol, from, to, |known| found.push(known.sketch()));
+        self.live
+            .connections
+            .peek_both(headers.protocol, from, to, |known| found.push(known.sketch()));
         // Data connections of FTP that wait for their client's port.
         let portless = Tuple {
             protocol: headers.protocol,

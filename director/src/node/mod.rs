@@ -13,10 +13,12 @@
 //!
 //! `identity` who this host is, `plan` what the file comes to, `segment` the sockets, `sockets` and
 //! `flows` what connections it holds, `host` the mind; `operations` what operators ask of it,
-//! `answers` what it says to that, `remote` the same from afar, `reload` the file once more.
+//! `answers` what it says to that, `explain` where a packet goes, `remote` the same from afar,
+//! `reload` the file once more.
 
 mod about;
 mod answers;
+mod explain;
 mod flows;
 mod host;
 mod identity;

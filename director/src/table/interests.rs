@@ -6,7 +6,7 @@ use super::Table;
 use super::marks::Marks;
 use crate::control::api::{ServiceKey, Tunnel};
 use crate::dispatch::transmitter::Transmitter;
-use crate::steer::{Key, Kind};
+use crate::steer::{Key, KeySet, Kind};
 
 /// IP protocol number of UDP.
 const UDP: u8 = 17;
@@ -64,6 +64,16 @@ impl Table {
         interests.sort_unstable();
         interests.dedup();
         interests
+    }
+
+    /// All that the steering program takes; everything else is the kernel's.
+    pub fn steering(&self) -> KeySet {
+        let mut keys = KeySet::new();
+        for interest in self.interests() {
+            interest.keys().for_each(|key| keys.insert_key(key));
+        }
+        keys.set_marked(self.marked());
+        keys
     }
 }
 

@@ -7,6 +7,7 @@
 mod bed;
 mod capture;
 mod examples;
+mod explain;
 mod gone;
 mod metrics;
 mod replay;

@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 
 use crate::capture::{self, Capture};
 use crate::drops::{self, Drops};
+use crate::explain::{self, Explain};
 use crate::nlb::Nlb;
 use crate::replay::{self, Replay};
 use crate::settings::Assignment;
@@ -68,6 +69,9 @@ pub enum Subcommands {
         #[arg(value_name = "NAME=VALUE")]
         assignments: Vec<Assignment>,
     },
+    /// Tell what would become of a packet, and why: every decision, and what is changed in it
+    #[command(after_help = explain::HELP)]
+    Explain(Explain),
     /// Run a capture through the pipeline, and tell what becomes of each packet
     #[command(after_help = replay::HELP)]
     Replay(Replay),

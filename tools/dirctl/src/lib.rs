@@ -10,6 +10,7 @@ pub mod clean;
 pub mod columns;
 pub mod drops;
 pub mod events;
+pub mod explain;
 pub mod local_time;
 pub mod nlb;
 pub mod outlet;

@@ -14,7 +14,7 @@ use dirctl::nlb::way::{NoAnswer, Way};
 use dirctl::nlb::{self, Nlb};
 use dirctl::outlet::{CANNOT_ASK, NOT_RUNNING, USAGE, WARNINGS, complain, paint, pretty, print};
 use dirctl::settings::{self, Assignment};
-use dirctl::{capture, drops, events, local_time, replay, servers, status};
+use dirctl::{capture, drops, events, explain, local_time, replay, servers, status};
 use director::control::api::RefusalKind;
 use director::control::client::Client;
 use director::control::nlb::{NlbReply, NlbRequest};
@@ -43,6 +43,7 @@ fn main() -> ExitCode {
     }
     let outcome = match arguments.command {
         Subcommands::Nlb(_) => Ok(0),
+        Subcommands::Explain(words) => Ok(explain::run(&socket, &words)),
         Subcommands::Capture(words) => Ok(capture::run(&socket, &words)),
         Subcommands::Drops(words) => drops::run(&socket, &words),
         Subcommands::Replay(words) => Ok(replay::run(&socket, &words)),

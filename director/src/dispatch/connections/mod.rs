@@ -125,7 +125,7 @@ impl Connections {
 
     /// Shows the connections that a packet may belong to, see [`with`](Self::with), and leaves them as
     /// they are.
-    pub(super) fn peek(
+    pub(super) fn peek_both(
         &self,
         protocol: u8,
         source: Endpoint,
