@@ -10,6 +10,7 @@ mod operations;
 mod ports;
 mod reload;
 mod rouser;
+mod ways;
 mod workers;
 
 use std::path::PathBuf;
@@ -86,6 +87,7 @@ pub async fn run(path: PathBuf) -> Result<()> {
         path.clone(),
         epoch,
         table.clone(),
+        network.clone(),
         (opened.views(), opened.summary.trim_start_matches("packets: ").to_owned()),
         workers.statuses.clone(),
         health.clone(),

@@ -5,19 +5,27 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use arc_swap::ArcSwap;
+
 use super::health::Health;
+use super::ways::KernelWays;
+use crate::capture::Feed;
 use crate::control::api::{
-    BatchOutcome, ConnectionView, OnRefusal, PortView, Refusal, ServiceView, Status, Timeouts,
-    VerdictCount,
+    BatchOutcome, ConnectionView, OnRefusal, PortView, Refusal, RefusalKind, ServiceView, Status,
+    Timeouts, VerdictCount,
 };
+use crate::control::explain::{Explanation, Question};
 use crate::control::health::ServerHealth;
 use crate::control::operations::{Command, Operations};
 use crate::control::workers::{SocketView, StateCount, WorkerView};
 use crate::dispatch::connections::SHARDS;
+use crate::explain;
 use crate::fwmark::Rule;
 use crate::health::journal::Journal;
+use crate::network::Network;
 use crate::table::Table;
 use crate::worker::WorkerStatus;
+use crate::worker::tap::Wanted;
 
 /// What `ipvsadm -L` shows as `size=`: the kernel's default number of buckets. Ours grows.
 const TABLE_SIZE: u32 = 4096;
@@ -27,6 +35,7 @@ pub(super) struct Director {
     path: PathBuf,
     epoch: Instant,
     table: Arc<Table>,
+    network: Arc<ArcSwap<Network>>,
     /// Interface, queue, worker and kind of each port, in the order of the workers' ports.
     ports: Vec<PortView>,
     /// How packets are taken, and why not better.
@@ -42,12 +51,13 @@ impl Director {
         path: PathBuf,
         epoch: Instant,
         table: Arc<Table>,
+        network: Arc<ArcSwap<Network>>,
         (ports, packets): (Vec<PortView>, String),
         statuses: Vec<Arc<WorkerStatus>>,
         health: Arc<Health>,
     ) -> Director {
         let warnings = Mutex::default();
-        Director { path, epoch, table, ports, packets, statuses, health, warnings }
+        Director { path, epoch, table, network, ports, packets, statuses, health, warnings }
     }
 
     pub(super) fn config_path(&self) -> &Path {
@@ -170,6 +180,12 @@ impl Operations for Director {
         Some(self.health.journal())
     }
 
+    fn capture(&self, wanted: &Wanted) -> Result<Feed, Refusal> {
+        let (shared, services) = (self.table.shared(), self.table.published());
+        Feed::begin(&self.statuses, &self.ports, shared, &services, wanted)
+            .map_err(|busy| Refusal { error: RefusalKind::Busy, message: busy.to_string() })
+    }
+
     fn connections(&self, part: usize) -> Option<Vec<ConnectionView>> {
         self.table.connection_views(part, self.epoch.elapsed())
     }
@@ -180,6 +196,25 @@ impl Operations for Director {
 
     fn connection_states(&self) -> Vec<StateCount> {
         self.table.connection_states()
+    }
+
+    fn explain(&self, question: Question) -> Result<Explanation, Refusal> {
+        let bad = |message| Refusal { error: RefusalKind::BadRequest, message };
+        let packet = explain::from_hex(&question.packet).map_err(bad)?;
+        let mut interfaces: Vec<String> =
+            self.ports.iter().map(|port| port.interface.clone()).collect();
+        interfaces.dedup();
+        let scene = explain::Scene {
+            shared: self.table.shared(),
+            services: &self.table.published().load_full(),
+            steering: &self.table.steering(),
+            interfaces: &interfaces,
+            now: self.epoch.elapsed(),
+        };
+        let network = self.network.load_full();
+        let mut ways = KernelWays { network: &network, interfaces: &interfaces };
+        let interface = question.interface.as_deref();
+        Ok(explain::explain(&scene, &mut ways, &explain::as_frame(&packet), interface))
     }
 
     fn status(&self) -> Status {

@@ -6,7 +6,17 @@ use integration::written::{top, web};
 use crate::bed::{Bed, can_run, dirctl};
 
 /// Every command that asks the director.
-const ASKING: [&[&str]; 5] = [&["status"], &["servers"], &["events"], &["settings"], &["doctor"]];
+const ASKING: [&[&str]; 9] = [
+    &["status"],
+    &["servers"],
+    &["events"],
+    &["settings"],
+    &["doctor"],
+    &["drops"],
+    &["capture", "-w", "/dev/null"],
+    &["replay", "/dev/null"],
+    &["explain", "tcp", "198.51.100.7:41000", "192.0.2.10:443"],
+];
 
 #[test]
 fn quick_every_command_says_in_one_line_that_the_director_is_gone() {

@@ -5,8 +5,11 @@
 //! Where to start reading: `bed.rs` (what is built).
 
 mod bed;
+mod capture;
 mod doctor;
 mod examples;
+mod explain;
 mod gone;
 mod metrics;
+mod replay;
 mod tutorial;

@@ -14,7 +14,7 @@ use dirctl::nlb::way::{NoAnswer, Way};
 use dirctl::nlb::{self, Nlb};
 use dirctl::outlet::{CANNOT_ASK, NOT_RUNNING, USAGE, WARNINGS, complain, paint, pretty, print};
 use dirctl::settings::{self, Assignment};
-use dirctl::{doctor, events, local_time, servers, status};
+use dirctl::{capture, doctor, drops, events, explain, local_time, replay, servers, status};
 use director::control::api::RefusalKind;
 use director::control::client::Client;
 use director::control::nlb::{NlbReply, NlbRequest};
@@ -46,6 +46,10 @@ fn main() -> ExitCode {
     }
     let outcome = match arguments.command {
         Subcommands::Nlb(_) | Subcommands::Doctor(_) => Ok(0),
+        Subcommands::Explain(words) => Ok(explain::run(&socket, &words)),
+        Subcommands::Capture(words) => Ok(capture::run(&socket, &words)),
+        Subcommands::Drops(words) => drops::run(&socket, &words),
+        Subcommands::Replay(words) => Ok(replay::run(&socket, &words)),
         Subcommands::Status { json } => show_status(&socket, json),
         Subcommands::Servers { service, json } => show_servers(&socket, service.as_deref(), json),
         Subcommands::Events { follow, after, json } => show_events(&socket, after, follow, json),
