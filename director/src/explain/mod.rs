@@ -16,6 +16,7 @@
 
 mod arrival;
 pub mod build;
+pub mod cluster;
 mod fields;
 pub mod offline;
 #[cfg(test)]
