@@ -199,7 +199,7 @@ impl Worker {
     pub fn breath(&mut self, now: Duration) -> std::io::Result<usize> {
         let services = Arc::clone(self.services.load());
         self.routes.refresh();
-        self.watcher.refresh(&self.status.taps);
+        self.watcher.refresh(now, &self.status.taps);
         if self.dispatcher.refresh() {
             self.routes.forget_servers(self.dispatcher.bindings());
         }

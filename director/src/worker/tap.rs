@@ -9,6 +9,7 @@
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use forwarding::Headers;
@@ -104,6 +105,9 @@ impl End {
 #[derive(Debug)]
 pub struct Tap {
     wanted: Wanted,
+    /// Nanoseconds from 1970 to the beginning of workers' time. What lies between two packets is what the
+    /// pipeline took to lie between them, of whichever worker, whatever is done to the clock.
+    start: u64,
     ring: Mutex<Vec<u8>>,
     lost: AtomicU64,
     /// Packets until the next one of the sample. The worker alone writes it.
@@ -113,7 +117,7 @@ pub struct Tap {
 /// A packet in a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Nanoseconds since 1970.
+    /// Nanoseconds since 1970; before it is in a ring, of workers' time.
     pub time: u64,
     /// Number of the worker's port that it came by, or, if it has left, leaves by.
     pub port: u16,
@@ -129,10 +133,11 @@ pub struct Record<'a> {
 const HEAD: usize = 20;
 
 impl Tap {
-    /// An empty ring for packets that are `wanted`.
-    pub fn new(wanted: Wanted) -> Tap {
+    /// An empty ring for packets that are `wanted`. Workers' time began at `start`, since 1970.
+    pub fn new(wanted: Wanted, start: Duration) -> Tap {
         Tap {
             wanted,
+            start: start.as_nanos() as u64,
             ring: Mutex::new(Vec::with_capacity(RING)),
             lost: AtomicU64::new(0),
             to_go: AtomicU32::new(1),
@@ -166,7 +171,7 @@ impl Tap {
             && ring.len() + HEAD + bytes.len() <= RING
         {
             let (kind, reason) = numbers(record.outcome);
-            ring.extend_from_slice(&record.time.to_le_bytes());
+            ring.extend_from_slice(&self.start.wrapping_add(record.time).to_le_bytes());
             ring.extend_from_slice(&record.port.to_le_bytes());
             ring.extend_from_slice(&[kind, reason]);
             ring.extend_from_slice(&record.length.to_le_bytes());
@@ -286,7 +291,7 @@ pub(super) struct Watcher {
     taps: Option<Arc<List>>,
     wants_forwarded: bool,
     wants_headers: bool,
-    /// Nanoseconds since 1970, at the beginning of the breath.
+    /// Nanoseconds of the worker's own time, at the beginning of the breath.
     time: u64,
     /// The packet that is being handled, as it came.
     came: Vec<u8>,
@@ -325,16 +330,16 @@ impl Watcher {
         self.method
     }
 
-    /// Once per breath: which taps there are.
+    /// Once per breath, at `now`: which taps there are.
     #[inline(always)]
-    pub(super) fn refresh(&mut self, taps: &Taps) {
+    pub(super) fn refresh(&mut self, now: Duration, taps: &Taps) {
         if taps.are_there.load(Relaxed) || self.taps.is_some() {
-            self.look(taps);
+            self.look(now, taps);
         }
     }
 
     #[cold]
-    fn look(&mut self, taps: &Taps) {
+    fn look(&mut self, now: Duration, taps: &Taps) {
         let list = taps.list.load();
         if list.is_empty() {
             self.taps = None;
@@ -347,8 +352,7 @@ impl Watcher {
             self.wants_headers = list.iter().any(|tap| tap.wanted.service.is_some());
             self.taps = Some(arc_swap::Guard::into_inner(list));
         }
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        self.time = now.map_or(0, |now| now.as_nanos() as u64);
+        self.time = now.as_nanos() as u64;
     }
 
     /// Whether packets are to be shown.

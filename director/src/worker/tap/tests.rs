@@ -14,10 +14,10 @@ fn wanted() -> Wanted {
 
 /// A worker's side with one tap.
 fn tapped(wanted: Wanted) -> (Watcher, Arc<Tap>, Taps) {
-    let (taps, tap) = (Taps::default(), Arc::new(Tap::new(wanted)));
+    let (taps, tap) = (Taps::default(), Arc::new(Tap::new(wanted, Duration::ZERO)));
     assert!(taps.add(tap.clone()));
     let mut watcher = Watcher::new();
-    watcher.refresh(&taps);
+    watcher.refresh(Duration::ZERO, &taps);
     (watcher, tap, taps)
 }
 
@@ -116,10 +116,11 @@ fn after_the_last_tap_has_gone_nothing_is_watched() {
     let (mut watcher, tap, taps) = tapped(wanted());
     assert!(watcher.is_there() && watcher.wants_forwarded());
     drop(taps.remove(&tap));
-    watcher.refresh(&taps);
+    watcher.refresh(Duration::ZERO, &taps);
     assert!(!watcher.is_there() && !watcher.wants_forwarded());
     assert_eq!(Arc::strong_count(&tap), 1);
-    let many: Vec<_> = (0..MOST_TAPS).map(|_| Arc::new(Tap::new(wanted()))).collect();
+    let many: Vec<_> =
+        (0..MOST_TAPS).map(|_| Arc::new(Tap::new(wanted(), Duration::ZERO))).collect();
     assert!(many.iter().all(|tap| taps.add(tap.clone())));
     assert!(!taps.add(tap), "too many");
 }
