@@ -259,8 +259,9 @@ impl Run {
                 other: fates[1].as_ref(),
                 is_cut: frame.is_cut,
             };
-            if !printer.packet(&line) {
-                return 0;
+            printer.packet(&line);
+            if printer.is_over() && self.output.is_none() {
+                return printer.code();
             }
         };
         self.end(words, printer, &clock, &summary, &moves, capture.path(), ended)
@@ -297,6 +298,9 @@ impl Run {
             let path = clean(&path.display().to_string());
             let _ = writeln!(io::stderr(), "dirctl: {path}: {error}; what it holds is not all");
             return USAGE;
+        }
+        if printer.is_over() {
+            return printer.code();
         }
         let moves = compared.is_some_and(|moves| moves.moved().next().is_some());
         if ended.is_some() || moves { WARNINGS } else { 0 }
@@ -357,29 +361,50 @@ struct Printer {
     json: bool,
     quiet: bool,
     paint: Paint,
+    /// Nothing more can be written.
+    over: Option<io::Error>,
 }
 
 impl Printer {
     fn new(words: &Replay) -> Printer {
         let to = BufWriter::with_capacity(1 << 16, io::stdout());
-        Printer { to, json: words.json, quiet: words.quiet, paint: paint() }
+        Printer { to, json: words.json, quiet: words.quiet, paint: paint(), over: None }
     }
 
-    /// False when the reader has left.
-    fn packet(&mut self, line: &Line<'_>) -> bool {
-        self.quiet
-            || match self.json {
-                true => lines::json(&mut self.to, line),
-                false => lines::text(&mut self.to, line, self.paint),
-            }
-            .is_ok()
+    fn packet(&mut self, line: &Line<'_>) {
+        if self.quiet || self.over.is_some() {
+            return;
+        }
+        let written = match self.json {
+            true => lines::json(&mut self.to, line),
+            false => lines::text(&mut self.to, line, self.paint),
+        };
+        self.over = written.err();
     }
 
     fn summary(&mut self, whole: &summary::Whole<'_>) {
+        if self.over.is_some() {
+            return;
+        }
         let text = match self.json {
             true => summary::json(whole),
             false => summary::text(whole, self.paint, !self.quiet),
         };
-        let _ = self.to.write_all(text.as_bytes()).and_then(|()| self.to.flush());
+        self.over = self.to.write_all(text.as_bytes()).and_then(|()| self.to.flush()).err();
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.is_some()
+    }
+
+    /// A reader that has left is no concern of ours; that not all could be written is told.
+    fn code(self) -> u8 {
+        match self.over {
+            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                let _ = writeln!(io::stderr(), "dirctl: standard output: {error}");
+                USAGE
+            }
+            _ => 0,
+        }
     }
 }
