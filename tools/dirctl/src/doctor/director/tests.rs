@@ -122,6 +122,14 @@ fn a_nat_server_that_never_answers_is_told_and_a_dead_one_only_once() {
     let finding = only(&mute, Check::ReturnPath, &["10.0.0.11:80"]);
     assert_eq!(finding.remedy, ["ip route replace default via 10.0.0.1"]);
     assert!(of(&running("nat", (9, 1)), Check::ReturnPath).is_empty());
+    let mut lately = running("nat", (9, 5));
+    let server = "10.0.0.11:80".parse().unwrap();
+    lately.running.as_mut().unwrap().stuck.insert(server, 1);
+    assert!(of(&lately, Check::ReturnPath).is_empty(), "one may be chance");
+    lately.running.as_mut().unwrap().stuck.insert(server, 2);
+    let finding = only(&lately, Check::ReturnPath, &["2 connections", "10.0.0.11:80", "flood"]);
+    assert_eq!(finding.severity, Severity::Warning);
+    assert_eq!(finding.remedy, ["ip route replace default via 10.0.0.1"]);
     let down = health(HealthState::Down, "tcp: connection refused");
     mute.running.as_mut().unwrap().servers = vec![down];
     assert!(mute.examine().iter().all(|it| it.check != Check::ReturnPath));

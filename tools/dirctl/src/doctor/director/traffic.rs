@@ -15,6 +15,9 @@ use crate::doctor::finding::{Check, Finding, Severity, names, quoted};
 /// So many packets without an answer are no chance.
 const MUTE: u64 = 3;
 
+/// So many half-open connections at a time are no chance either.
+const STUCK: u32 = 2;
+
 /// Drops that are somebody else's doing, or as they were asked for.
 const HARMLESS: &[DropReason] = &[
     DropReason::Truncated,
@@ -52,13 +55,19 @@ pub(super) fn examine(facts: &Facts) -> Vec<Finding> {
 /// Servers that get packets and give none, by how they are reached.
 fn unanswered(facts: &Facts, running: &Running) -> Vec<Finding> {
     let mut mute: BTreeMap<(IpAddr, bool), Vec<SocketAddr>> = BTreeMap::new();
-    let mut good = Vec::new();
+    let (mut good, mut lately) = (Vec::new(), BTreeMap::new());
     for service in &facts.plan.services {
         for server in &service.servers {
             let is_nat = server.forwarding.asked() == Forwarding::Nat;
             if !is_mute(service, server, running) {
-                if is_nat && server.packets.is_some_and(|(_, out)| out > 0) {
-                    good.push(server.address);
+                let stuck = running.stuck.get(&server.address).copied().unwrap_or(0);
+                match server.packets {
+                    _ if !is_nat => {}
+                    Some(_) if stuck >= STUCK => {
+                        lately.insert(server.address, stuck);
+                    }
+                    Some((_, 1..)) => good.push(server.address),
+                    _ => {}
                 }
                 continue;
             }
@@ -82,6 +91,8 @@ fn unanswered(facts: &Facts, running: &Running) -> Vec<Finding> {
             false => never_heard(host, &servers),
         })
         .collect();
+    findings
+        .extend(lately.into_iter().map(|(server, stuck)| no_return_lately(facts, server, stuck)));
     if !good.is_empty() {
         let found = format!("answers of {} come back by way of the director", names(&good));
         findings.push(Finding::ok(Check::ReturnPath, found));
@@ -108,6 +119,22 @@ fn no_return(facts: &Facts, host: IpAddr, servers: &[SocketAddr]) -> Finding {
         names(servers)
     );
     let finding = Finding::fault(Check::ReturnPath, found);
+    match facts.network.source_for(host) {
+        Some(own) => {
+            finding.remedy(format!("{} route replace default via {own}", ip(host))).on(host)
+        }
+        None => finding.remedy("dirctl doctor --side server").on(host),
+    }
+}
+
+/// It has answered before, so the way back may have gone since. A flood of SYNs looks like this too.
+fn no_return_lately(facts: &Facts, server: SocketAddr, stuck: u32) -> Finding {
+    let found = format!(
+        "{stuck} connections to the NAT server {server} have been half open for seconds: it has lost its \
+         route to the clients by way of this director, or clients do not go on (a flood of SYNs)"
+    );
+    let finding = Finding::warning(Check::ReturnPath, found);
+    let host = server.ip();
     match facts.network.source_for(host) {
         Some(own) => {
             finding.remedy(format!("{} route replace default via {own}", ip(host))).on(host)

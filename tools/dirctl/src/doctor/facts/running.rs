@@ -18,6 +18,12 @@ const BETWEEN: Duration = Duration::from_secs(1);
 /// Connections that are looked at, at most: a flood of half-open ones is not to be listed whole.
 const MOST_CONNECTIONS: u32 = 100_000;
 
+/// A server that answers does so within this, seconds.
+const PATIENCE: u32 = 2;
+
+/// How long a half-open connection lives without a packet, seconds (SYN_RECV).
+const HALF_OPEN: u32 = 60;
+
 /// Servers whose other connections are looked at, at most.
 const MOST_SERVERS: usize = 64;
 
@@ -35,6 +41,8 @@ pub struct Running {
     /// Half-open connections of servers that have no other ones: nobody has ever heard of these
     /// servers again.
     pub half_open: BTreeMap<SocketAddr, u32>,
+    /// Connections that have been half open for [`PATIENCE`] and more, by server.
+    pub stuck: BTreeMap<SocketAddr, u32>,
     /// Why an agent's answers did not count, the last time, by host.
     pub refusals: BTreeMap<IpAddr, String>,
 }
@@ -53,10 +61,11 @@ pub fn ask(client: &mut Client, before: Status) -> Result<Running, ClientError> 
         services: client.services()?,
         servers: client.servers()?,
         half_open: BTreeMap::new(),
+        stuck: BTreeMap::new(),
         refusals: BTreeMap::new(),
     };
     if is_dispatcher {
-        running.half_open = half_open(client)?;
+        (running.half_open, running.stuck) = half_open(client)?;
         client.events(0, false, |told| {
             if let Told::Event(event) = told
                 && let (EventKind::AgentRefused, Some(server)) = (event.kind, event.server)
@@ -69,11 +78,18 @@ pub fn ask(client: &mut Client, before: Status) -> Result<Running, ClientError> 
     Ok(running)
 }
 
-fn half_open(client: &mut Client) -> Result<BTreeMap<SocketAddr, u32>, ClientError> {
+/// Connections by server.
+type Counts = BTreeMap<SocketAddr, u32>;
+
+/// Half-open connections of servers that have no other ones, and those of all that are stuck.
+fn half_open(client: &mut Client) -> Result<(Counts, Counts), ClientError> {
     let filter = ConnectionFilter { state: Some("SYN_RECV".to_owned()), ..Default::default() };
-    let mut half_open = BTreeMap::new();
+    let (mut half_open, mut stuck) = (Counts::new(), Counts::new());
     let mut seen = 0;
     client.connections_where(&filter, |connection| {
+        if connection.expires + PATIENCE <= HALF_OPEN {
+            *stuck.entry(connection.server).or_default() += 1;
+        }
         *half_open.entry(connection.server).or_default() += 1;
         seen += 1;
         if seen < MOST_CONNECTIONS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -96,5 +112,5 @@ fn half_open(client: &mut Client) -> Result<BTreeMap<SocketAddr, u32>, ClientErr
     }
     mute.retain(|server| !answered.contains(server));
     half_open.retain(|server, _| mute.contains(server));
-    Ok(half_open)
+    Ok((half_open, stuck))
 }

@@ -193,6 +193,7 @@ pub(super) fn running(method: &str, packets: (u64, u64)) -> Facts {
         services: Vec::new(),
         servers: vec![health(HealthState::Up, "")],
         half_open: Default::default(),
+        stuck: Default::default(),
         refusals: Default::default(),
     };
     facts.plan.services[0].servers[0].packets = Some(packets);
