@@ -1,6 +1,6 @@
 //! `dirctl replay`: a capture through the pipeline of a director that is made from a file.
 //!
-//! [`file`] reads packets, [`link`] makes frames of them and [`clock`] the director's time. [`pipeline`]
+//! [`mod@file`] reads packets, [`link`] makes frames of them and [`clock`] the director's time. [`pipeline`]
 //! (or [`hosts`], for `mode = "nlb"`) decides, [`fate`] is what came of it, [`moves`] compares two
 //! files, [`summary`] and [`lines`] say it all. One packet is in memory at a time.
 

@@ -16,7 +16,7 @@ pub struct Moves {
     places: HashMap<Flow, usize>,
     /// In the order of their first packets: where each goes, under one and the other.
     flows: Vec<(Flow, [Option<Target>; 2])>,
-    /// Packets of flows beyond [`FLOWS`].
+    /// Packets of flows that were too many to be compared.
     pub beyond: u64,
 }
 
