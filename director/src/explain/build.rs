@@ -41,20 +41,75 @@ pub struct Wanted {
 /// # Errors
 /// Why there cannot be such a packet, in words.
 pub fn frame(wanted: &Wanted) -> Result<Vec<u8>, String> {
-    let Wanted { source, destination, .. } = *wanted;
-    if source.is_ipv4() != destination.is_ipv4() {
-        return Err(format!("{source} and {destination} are of different families"));
+    let ends = (wanted.source.ip(), wanted.destination.ip());
+    let protocol = (number(wanted), wanted.ttl, wanted.dont_fragment);
+    around(&payload(wanted), ends, protocol)
+}
+
+/// What a router has to say about a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Complaint {
+    /// Its destination, or the port there, is not reached.
+    Unreachable,
+    /// It is larger than this, which is what goes through.
+    TooBig(u16),
+    /// Its TTL or hop limit has run out.
+    TimeExceeded,
+}
+
+/// An ICMP error of the router `from` about a packet, to who has sent that.
+///
+/// # Errors
+/// Why there cannot be such a packet, in words.
+pub fn error(from: IpAddr, complaint: Complaint, about: &Wanted) -> Result<Vec<u8>, String> {
+    /// Of the packet that it is about, what every router quotes at most.
+    const QUOTED: usize = 512;
+    let quoted = frame(about)?;
+    let quoted = &quoted[ETHERNET..quoted.len().min(ETHERNET + QUOTED)];
+    let is_v4 = from.is_ipv4();
+    let (kind, code, mtu) = match (complaint, is_v4) {
+        (Complaint::Unreachable, true) => (3, 1, 0),
+        (Complaint::Unreachable, false) => (1, 0, 0),
+        (Complaint::TooBig(mtu), true) => (3, 4, mtu),
+        (Complaint::TooBig(mtu), false) => (2, 0, mtu),
+        (Complaint::TimeExceeded, true) => (11, 0, 0),
+        (Complaint::TimeExceeded, false) => (3, 0, 0),
+    };
+    let mut message = vec![kind, code, 0, 0, 0, 0];
+    message.extend(mtu.to_be_bytes());
+    message.extend(quoted);
+    let to = about.source.ip();
+    if from.is_ipv4() != to.is_ipv4() {
+        return Err(format!("{from} and {to} are of different families"));
     }
-    let payload = payload(wanted);
+    let protocol = if is_v4 { 1 } else { 58 };
+    let begin = match is_v4 {
+        true => Sum::default(),
+        false => pseudo_header(from, to, protocol, message.len() as u32),
+    };
+    let sum = begin.bytes(&message).checksum();
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+    around(&message, (from, to), (protocol, 64, true))
+}
+
+/// Bytes of an Ethernet header.
+const ETHERNET: usize = 14;
+
+/// Ethernet and IP headers around a payload; protocol, TTL and whether not to fragment.
+fn around(
+    payload: &[u8],
+    (source, destination): (IpAddr, IpAddr),
+    (protocol, ttl, dont_fragment): (u8, u8, bool),
+) -> Result<Vec<u8>, String> {
+    let too_long = || format!("{} bytes do not fit into a packet", payload.len());
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
-    let too_long = || format!("{} bytes of data do not fit into a packet", wanted.data);
-    match (source.ip(), destination.ip()) {
+    match (source, destination) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
             let length = u16::try_from(payload.len() + 20).map_err(|_| too_long())?;
-            let flags = if wanted.dont_fragment { 0x40 } else { 0 };
+            let flags = if dont_fragment { 0x40 } else { 0 };
             let mut header = vec![0x45, 0];
             header.extend(length.to_be_bytes());
-            header.extend([0, 1, flags, 0, wanted.ttl, number(wanted), 0, 0]);
+            header.extend([0, 1, flags, 0, ttl, protocol, 0, 0]);
             header.extend(from.octets());
             header.extend(to.octets());
             let sum = Sum::default().bytes(&header).checksum();
@@ -66,11 +121,11 @@ pub fn frame(wanted: &Wanted) -> Result<Vec<u8>, String> {
             let length = u16::try_from(payload.len()).map_err(|_| too_long())?;
             frame.extend([0x86, 0xdd, 0x60, 0, 0, 0]);
             frame.extend(length.to_be_bytes());
-            frame.extend([number(wanted), wanted.ttl]);
+            frame.extend([protocol, ttl]);
             frame.extend(from.octets());
             frame.extend(to.octets());
         }
-        _ => unreachable!("families have been compared"),
+        _ => return Err(format!("{source} and {destination} are of different families")),
     }
     frame.extend(payload);
     if frame.len() > LONGEST {

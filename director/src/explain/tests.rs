@@ -217,6 +217,29 @@ fn packets_that_are_built_are_right_and_odd_ones_are_no_trouble() {
 }
 
 #[test]
+fn errors_of_routers_are_built_as_the_pipeline_reads_them() {
+    use super::build::{Complaint, error};
+    for (router, source, destination) in [
+        ("203.0.113.1", "192.0.2.10:80", "198.51.100.7:41000"),
+        ("2001:db8:9::1", "[2001:db8::10]:80", "[2001:db8::7]:41000"),
+    ] {
+        for complaint in [Complaint::Unreachable, Complaint::TooBig(1280), Complaint::TimeExceeded]
+        {
+            let about = Wanted { data: 900, ..wanted(Transport::Tcp(16), source, destination) };
+            let built = error(router.parse().unwrap(), complaint, &about).unwrap();
+            let headers = forwarding::parse(&built).unwrap();
+            assert_eq!((headers.end, headers.destination), (built.len(), about.source.ip()));
+            has_right_sums(&built);
+            let quote = forwarding::icmp::quoted(&built, &headers).unwrap();
+            assert_eq!((quote.source, quote.source_port), (about.source.ip(), 80), "{complaint:?}");
+        }
+    }
+    let about = wanted(SYN, "192.0.2.10:80", "198.51.100.7:1");
+    let mixed = error("2001:db8::1".parse().unwrap(), Complaint::Unreachable, &about);
+    assert!(mixed.unwrap_err().contains("different families"));
+}
+
+#[test]
 fn hexadecimal_is_read_as_people_write_it_and_its_faults_are_named() {
     assert_eq!(from_hex("45 00:0a\nFF").unwrap(), [0x45, 0, 10, 255]);
     assert!(from_hex("450").unwrap_err().contains("3 hexadecimal digits"));
@@ -257,13 +280,9 @@ fn what_an_error_quotes_is_shown_before_and_after() {
     let now = std::time::Duration::from_secs(1);
     let mut routes = crate::world::Assumed::default();
     let _ = dispatcher.handle(now, &world.services(), &mut routes, &mut packet);
-    let quoted = frame(&wanted(Transport::Tcp(16), "192.0.2.10:80", "198.51.100.7:41000")).unwrap();
-    let mut error = Vec::new();
-    etherparse::PacketBuilder::ethernet2([2; 6], [4; 6])
-        .ipv4([203, 0, 113, 1], [192, 0, 2, 10], 60)
-        .icmpv4_raw(3, 1, [0; 4])
-        .write(&mut error, &quoted[14..])
-        .unwrap();
+    let about = wanted(Transport::Tcp(16), "192.0.2.10:80", "198.51.100.7:41000");
+    let router = "203.0.113.1".parse().unwrap();
+    let error = super::build::error(router, super::build::Complaint::Unreachable, &about).unwrap();
     let scene = super::Scene {
         shared: world.shared(),
         services: &world.services(),

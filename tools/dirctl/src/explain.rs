@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use director::config::{self, Mode};
 use director::control::client::Client;
 use director::control::explain::{Change, Explanation, Outcome, Question};
-use director::explain::build::{Transport, Wanted, frame};
+use director::explain::build::{Complaint, Transport, Wanted, error, frame};
 use director::explain::{LONGEST, as_frame, cluster, from_hex, offline, to_hex};
 
 use crate::clean::clean;
@@ -25,8 +25,9 @@ and nothing is sent. Where a scheduler would be asked, each server is shown with
 Examples:
   dirctl explain tcp 198.51.100.7:41000 192.0.2.10:443            # a SYN
   dirctl explain tcp 198.51.100.7:41000 192.0.2.10:443 --ack --data 1460
-  dirctl explain tcp 10.0.0.11:8080 198.51.100.7:41000 --syn --ack # a NAT server's answer
+  dirctl explain tcp 10.0.0.11:8080 198.51.100.7:41000 --syn --ack   # a NAT server's answer
   dirctl explain udp 198.51.100.7:5353 192.0.2.10:53 --config new.toml
+  dirctl explain icmp 203.0.113.1 192.0.2.10 --error 1300 --about tcp 192.0.2.10:443 198.51.100.7:41000
   dirctl explain --pcap drops.pcapng --packet 3
   dirctl explain --hex 4500003c... | less
 
@@ -45,6 +46,10 @@ const PASSED: u8 = 4;
 
 /// Room for an Ethernet header before a packet that was captured without one.
 const ROOM: usize = 32;
+/// TCP's flag of a segment in the midst of a connection.
+const ACK: u8 = 16;
+/// SCTP's chunk of one.
+const DATA: u8 = 0;
 /// To whom it goes then: nobody in particular.
 const DIRECTOR: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
@@ -81,6 +86,15 @@ pub struct Explain {
     /// IPv4: may be fragmented
     #[arg(long)]
     may_fragment: bool,
+    /// ICMP: an error of the source about this packet: its protocol, source and destination
+    ///
+    /// The packet that it is about was sent by who gets the error: mostly an answer, from the virtual
+    /// address to the client.
+    #[arg(long, num_args = 3, value_names = ["PROTOCOL", "SOURCE", "DESTINATION"])]
+    about: Option<Vec<String>>,
+    /// What the error says: unreachable, time-exceeded, or the bytes that go through
+    #[arg(long, value_name = "WHAT", default_value = "unreachable", requires = "about", value_parser = complaint)]
+    error: Complaint,
     /// A packet in hexadecimal, from IP or Ethernet header on; - reads standard input
     #[arg(long, value_name = "BYTES", conflicts_with_all = ["protocol", "pcap"])]
     hex: Option<String>,
@@ -110,6 +124,16 @@ enum Protocol {
     Udp,
     Sctp,
     Icmp,
+}
+
+fn complaint(text: &str) -> Result<Complaint, String> {
+    match text {
+        "unreachable" => Ok(Complaint::Unreachable),
+        "time-exceeded" => Ok(Complaint::TimeExceeded),
+        bytes => bytes.parse().map(Complaint::TooBig).map_err(|_| {
+            "say unreachable, time-exceeded, or the bytes that go through (too big)".to_owned()
+        }),
+    }
 }
 
 /// An address with a port, or without one.
@@ -186,18 +210,56 @@ fn packet(words: &Explain) -> Result<Vec<u8>, String> {
         Protocol::Sctp => Transport::Sctp(1),
         Protocol::Icmp => Transport::Echo,
     };
-    let needs_ports = protocol != Protocol::Icmp;
-    if needs_ports && (source.port() == 0 || destination.port() == 0) {
-        return Err(format!("{source} -> {destination}: give both ports"));
-    }
-    frame(&Wanted {
+    let wanted = Wanted {
         transport,
         source,
         destination,
         data: words.data.into(),
         ttl: words.ttl,
         dont_fragment: !words.may_fragment,
-    })
+    };
+    let Some(about) = &words.about else {
+        has_ports(&wanted)?;
+        return frame(&wanted);
+    };
+    if protocol != Protocol::Icmp {
+        return Err("--about is of an ICMP error: icmp ROUTER DESTINATION --about ...".to_owned());
+    }
+    let about = quoted(about, &wanted)?;
+    if about.source.ip() != destination.ip() {
+        let (told, sender) = (destination.ip(), about.source.ip());
+        return Err(format!("an error goes to who sent the packet, to {sender}, not to {told}"));
+    }
+    error(source.ip(), words.error, &about)
+}
+
+/// Echo requests have no ports, all else has.
+fn has_ports(wanted: &Wanted) -> Result<(), String> {
+    let Wanted { source, destination, .. } = wanted;
+    let lacks = source.port() == 0 || destination.port() == 0;
+    match wanted.transport != Transport::Echo && lacks {
+        true => Err(format!("{source} -> {destination}: give both ports")),
+        false => Ok(()),
+    }
+}
+
+/// The packet that an error is about, of its three words; the rest as of `like`.
+fn quoted(words: &[String], like: &Wanted) -> Result<Wanted, String> {
+    let [protocol, source, destination] = words else {
+        return Err("--about takes protocol, source and destination".to_owned());
+    };
+    let transport = match protocol.as_str() {
+        "tcp" => Transport::Tcp(ACK),
+        "udp" => Transport::Udp,
+        "sctp" => Transport::Sctp(DATA),
+        "icmp" => Transport::Echo,
+        other => return Err(format!("--about {other:?}: say tcp, udp, sctp or icmp")),
+    };
+    let end = |text| address(text).map_err(|problem| format!("--about {text:?}: {problem}"));
+    let wanted =
+        Wanted { transport, source: end(source)?, destination: end(destination)?, ..*like };
+    has_ports(&wanted)?;
+    Ok(wanted)
 }
 
 /// Packet `number` of a capture.

@@ -88,6 +88,11 @@ fn quick_an_icmp_error_about_a_connection_is_told_to_reach_its_server() {
     assert_eq!(told.outcome(), "forwarded", "{:?}", told.said);
     told.said.names(&["type 3 code 4", "known"]);
     assert_eq!(told.server(), "server1");
+    assert_eq!(told.becomes("quoted source"), Some("10.77.0.11:80"), "{:?}", told.said);
+    let words = ["icmp", "203.0.113.1", "192.0.2.10", "--error", "1300"];
+    let about = ["--about", "tcp", VIP, "192.0.2.100:42001"];
+    let in_words = explain(&bed, &[&words[..], &about].concat());
+    assert_eq!((in_words.outcome(), in_words.server()), (told.outcome(), told.server()));
     bed.director.stop().unwrap();
 }
 
