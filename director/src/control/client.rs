@@ -14,6 +14,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 
@@ -26,6 +27,7 @@ use super::filter::ConnectionFilter;
 use super::health::ServerHealth;
 use super::nlb::{NlbReply, NlbRequest};
 use super::operations::Command;
+use super::plan::{ApplyRequest, FileApplied, Plan, PlanRequest, SettleRequest, Settled, Verdict};
 use super::{ClientError, VERSION_HEADER};
 
 /// How long the director may be silent.
@@ -183,6 +185,42 @@ impl Client {
         let batch = Batch { on_refusal, commands: commands.to_vec() };
         let body = serde_json::to_vec(&batch).map_err(|error| self.odd(None, error.to_string()))?;
         let answer = self.exchange(Method::POST, "/v1/batch", Bytes::from(body))?;
+        self.parse(&answer)
+    }
+
+    /// What would change if the director followed another file.
+    ///
+    /// # Errors
+    /// See [`ClientError`]; so for the next two.
+    pub fn plan(&mut self, request: &PlanRequest) -> Result<Plan, ClientError> {
+        self.post("/v1/plan", request)
+    }
+
+    /// Has the director follow another file.
+    ///
+    /// # Errors
+    /// See [`ClientError`]; nothing has changed when it is refused.
+    pub fn follow(&mut self, request: &ApplyRequest) -> Result<FileApplied, ClientError> {
+        self.agree()?;
+        self.post("/v1/apply", request)
+    }
+
+    /// Confirms an applied file that waits for it, or has it reverted.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn settle(&mut self, verdict: Verdict) -> Result<Settled, ClientError> {
+        self.post("/v1/settle", &SettleRequest { verdict })
+    }
+
+    fn post<Q: Serialize, A: DeserializeOwned>(
+        &mut self,
+        path: &str,
+        request: &Q,
+    ) -> Result<A, ClientError> {
+        let body =
+            serde_json::to_vec(request).map_err(|error| self.odd(None, error.to_string()))?;
+        let answer = self.exchange(Method::POST, path, Bytes::from(body))?;
         self.parse(&answer)
     }
 
