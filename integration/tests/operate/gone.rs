@@ -6,7 +6,16 @@ use integration::written::{top, web};
 use crate::bed::{Bed, can_run, dirctl};
 
 /// Every command that asks the director.
-const ASKING: [&[&str]; 4] = [&["status"], &["servers"], &["events"], &["settings"]];
+const ASKING: [&[&str]; 8] = [
+    &["status"],
+    &["servers"],
+    &["events"],
+    &["settings"],
+    &["plan", "/dev/null"],
+    &["apply", "/dev/null"],
+    &["confirm"],
+    &["revert"],
+];
 
 #[test]
 fn quick_every_command_says_in_one_line_that_the_director_is_gone() {

@@ -4,6 +4,7 @@
 //!
 //! Where to start reading: `bed.rs` (what is built).
 
+mod apply;
 mod bed;
 mod examples;
 mod gone;

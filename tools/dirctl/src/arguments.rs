@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::nlb::Nlb;
+use crate::plan::{Apply, PlanFile, Settle};
 use crate::settings::Assignment;
 
 /// Asks the director how it is, and commands the nodes of a cluster without one. Services and servers
@@ -65,6 +66,14 @@ pub enum Subcommands {
         #[arg(value_name = "NAME=VALUE")]
         assignments: Vec<Assignment>,
     },
+    /// Show what would change if the director followed another configuration file
+    Plan(PlanFile),
+    /// Have the director follow another configuration file: all of it or none, for good or on trial
+    Apply(Apply),
+    /// Keep a file that was applied with --confirm
+    Confirm(Settle),
+    /// Take back a file that was applied with --confirm, now
+    Revert(Settle),
     /// Ask and command the nodes of a cluster in mode nlb
     ///
     /// Without --host the node that runs here; --host all asks the others through it. With --cluster and
@@ -142,5 +151,6 @@ Exit codes:
   0   all is well
   1   the director runs, and has warnings
   2   the director is not running
-  3   the director cannot be asked: no permission, no answer, another version
+  3   the director cannot be asked: no permission, no answer, another version; or the output
+      cannot be written
   64  wrong usage of this command, or a setting that the director refuses";

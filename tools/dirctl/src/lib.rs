@@ -12,6 +12,7 @@ pub mod local_time;
 pub mod nlb;
 pub mod outlet;
 pub mod paint;
+pub mod plan;
 pub mod servers;
 pub mod settings;
 pub mod status;
