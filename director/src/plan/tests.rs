@@ -39,6 +39,7 @@ fn running(config: &Config) -> Now {
         active: 5,
         inactive: 2,
         persistent: 0,
+        picks: 0,
         stats: Stats::default(),
     };
     let services = config.services.iter().map(|declared| ServiceView {

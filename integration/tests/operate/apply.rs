@@ -1,7 +1,8 @@
 //! Another file for a running director: what is planned, applied, confirmed, rolled back, refused.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use director::control::health::HealthState;
 use director::control::plan::ApplyRequest;
+use integration::http::Plan;
 use integration::programs;
 use integration::topology::{DIRECTOR_INSIDE, Kind, VIP_V4, VIP_V6};
 use integration::written::{service, top, web};
@@ -127,6 +129,7 @@ fn a_plan_names_all_that_an_apply_then_does_and_confirmed_and_saved_it_outlives_
     let before = trial.listing();
     let path = trial.file("new.toml", &trial.other());
     let plan = bed.dirctl(&["plan", &path]);
+    println!("{}", plan.out);
     ends(&plan, 1);
     let changes = [
         "1 service added, 1 service changed",
@@ -257,6 +260,47 @@ fn a_service_that_is_not_concerned_loses_no_request_to_an_apply_and_its_rollback
     let tally = bed.fetch(VIP_V6, 80, 60);
     assert_eq!((tally.answered(), tally.failed()), (60, 0), "{tally:?}");
     assert_eq!(tally.by_server["server2"], 30, "{tally:?}");
+}
+
+#[test]
+fn servers_are_exchanged_without_a_moment_without_one_and_a_removed_ones_connection_is_found_again()
+{
+    if !can_run() {
+        return;
+    }
+    let trial = Trial::of(top("copy") + &service(Kind::Nat, VIP_V4, 80, "rr", "", &[1]));
+    let bed = &trial.bed;
+    let second = trial.own.replace("10.77.0.11", "10.77.0.12");
+    let path = trial.file("second.toml", &second);
+    let vip = SocketAddr::new(VIP_V4, 80);
+    let connect = || TcpStream::connect_timeout(&vip, PATIENCE).unwrap();
+    let mut old = bed.topology.client.run(connect).unwrap();
+    old.set_read_timeout(Some(PATIENCE)).unwrap();
+    let tally = std::thread::scope(|scope| {
+        let plan = Plan { concurrency: 1, ..Plan::new(vip, 2000) };
+        let fetching = scope.spawn(move || bed.topology.fetch(&plan, |_| {}).unwrap());
+        while !fetching.is_finished() {
+            let said = bed.dirctl(&["apply", &path, "--confirm", "1h"]);
+            ends(&said, 0);
+            said.names(&[
+                "+ server 10.77.0.12:80",
+                "- server 10.77.0.11:80",
+                "gone_server = \"drop\"",
+            ]);
+            std::thread::sleep(Duration::from_millis(100));
+            ends(&bed.dirctl(&["revert"]), 0);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        fetching.join().unwrap()
+    });
+    println!("{:?} in {:.1} s", tally.by_server, tally.seconds);
+    // A request whose server goes in the middle of it waits for it to return.
+    assert_eq!((tally.answered(), tally.failed()), (2000, 0), "{tally:?}");
+    assert_eq!(tally.by_server.len(), 2, "both had their turn: {tally:?}");
+    old.write_all(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    old.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("server1"), "{answer}");
 }
 
 #[test]
