@@ -11,9 +11,9 @@ use crate::config::DeclaredService;
 use crate::control::api::ServiceKey;
 use crate::control::operations::Command;
 
-/// A service of this many servers loses old ones before it gets new ones: a scheduler's table may
-/// not hold both.
-const MANY: usize = 4096;
+/// A service of this many old and new servers loses the old ones first: a scheduler's table may not
+/// hold both (the least, that of dht with the most variants, holds 512).
+const MANY: usize = 512;
 
 /// What there is now.
 pub trait Running {

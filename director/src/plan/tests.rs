@@ -177,3 +177,23 @@ fn what_an_operator_did_is_told_only_where_the_file_undoes_it() {
     let server = the_only(&the_only(&plan.services).servers);
     assert_eq!(fields(&server.fields), [("weight", "0", "3")], "from what runs");
 }
+
+#[test]
+fn servers_that_are_all_exchanged_leave_their_service_without_none_in_between() {
+    let old = config(FILE);
+    let now = running(&old);
+    let new =
+        config(&FILE.replace("10.0.0.1:80", "10.0.0.7:80").replace("10.0.0.2:80", "10.0.0.8:80"));
+    let before = old.services.iter().map(|it| (it.service.key, it.clone())).collect();
+    let steps = steps(&before, &new.services, &Views::new(&now.services));
+    let mut there = 2;
+    for (_, command) in &steps {
+        match command {
+            Command::AddServer { .. } => there += 1,
+            Command::DeleteServer { .. } => there -= 1,
+            other => panic!("{other:?}"),
+        }
+        assert!(there >= 2, "{steps:?}");
+    }
+    assert_eq!((steps.len(), there), (4, 2));
+}

@@ -75,7 +75,10 @@ pub(super) struct Followed {
 /// See the module.
 pub(super) struct Course {
     state: Mutex<State>,
-    /// When the next file is due may be another time now.
+    /// When what waits is due. Apart, for the loop looks at it all the time, and a large file takes a
+    /// while to be followed.
+    deadline: Mutex<Option<Duration>>,
+    /// That may be another time now.
     changed: Notify,
 }
 
@@ -101,7 +104,7 @@ struct Waiting {
 impl Course {
     pub(super) fn new(config: Config) -> Course {
         let state = State { config, waiting: None, last: None, saves: 0 };
-        Course { state: Mutex::new(state), changed: Notify::new() }
+        Course { state: Mutex::new(state), deadline: Mutex::default(), changed: Notify::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -184,13 +187,13 @@ impl Course {
         let confirm = wanted.confirm.filter(|_| !plan.is_empty());
         let mut save = None;
         match confirm {
-            None => save = wanted.save.map(|text| state.to_save(text)),
+            None => save = wanted.save.map(|text| state.numbered(text)),
             Some(seconds) => {
                 let deadline = scene.now + Duration::from_secs(seconds.into());
                 let save = wanted.save;
                 state.waiting =
                     Some(Waiting { file, seconds, deadline, undo, before, not_up, save });
-                self.changed.notify_one();
+                self.set_deadline(Some(deadline));
             }
         }
         Ok(Followed { plan, confirm, save })
@@ -213,12 +216,12 @@ impl Course {
             let message = format!("no applied file waits to be confirmed{last}");
             return Err(Refusal { error: RefusalKind::NothingWaits, message });
         };
-        self.changed.notify_one();
+        self.set_deadline(None);
         let file = waiting.file.clone();
         match verdict {
             Verdict::Confirm => {
                 state.last = Some(format!("{file} was confirmed already"));
-                let save = waiting.save.map(|text| state.to_save(text));
+                let save = waiting.save.map(|text| state.numbered(text));
                 Ok((file, save))
             }
             Verdict::Revert => {
@@ -233,6 +236,7 @@ impl Course {
     pub(super) fn expire(&self, scene: &Scene<'_>) -> Option<String> {
         let mut state = self.lock();
         let waiting = state.waiting.take_if(|waiting| waiting.deadline <= scene.now)?;
+        self.set_deadline(None);
         let Waiting { file, seconds, .. } = &waiting;
         let message = format!("{file} was not confirmed within {seconds} s and was rolled back");
         state.go_back(waiting, scene);
@@ -245,11 +249,16 @@ impl Course {
         self.lock().waiting.as_ref().map(|waiting| waiting.sentence(now))
     }
 
+    fn set_deadline(&self, deadline: Option<Duration>) {
+        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
+        self.changed.notify_one();
+    }
+
     /// Waits until something is due. `epoch`: when time was 0.
     pub(super) async fn due(&self, epoch: Instant) {
         loop {
-            let deadline = self.lock().waiting.as_ref().map(|waiting| waiting.deadline);
-            let Some(deadline) = deadline else {
+            let Some(deadline) = *self.deadline.lock().unwrap_or_else(PoisonError::into_inner)
+            else {
                 self.changed.notified().await;
                 continue;
             };
@@ -262,7 +271,7 @@ impl Course {
 }
 
 impl State {
-    fn to_save(&mut self, text: String) -> ToSave {
+    fn numbered(&mut self, text: String) -> ToSave {
         self.saves += 1;
         ToSave { number: self.saves, text }
     }

@@ -30,6 +30,9 @@ use crate::worker::WorkerStatus;
 /// What `ipvsadm -L` shows as `size=`: the kernel's default number of buckets. Ours grows.
 const TABLE_SIZE: u32 = 4096;
 
+/// Letters of a file's name at most: as long as a path may be.
+const LONGEST_NAME: usize = 4096;
+
 /// See the module.
 pub(super) struct Director {
     file: OwnFile,
@@ -208,12 +211,14 @@ impl Operations for Director {
     }
 
     fn plan(&self, request: PlanRequest) -> Result<Plan, Refusal> {
-        let config = parse(&request.text, &request.file)?;
-        Ok(self.course.plan(&request.file, &config, &self.table))
+        let file = called(&request.file);
+        let config = parse(&request.text, &file)?;
+        Ok(self.course.plan(&file, &config, &self.table))
     }
 
     fn follow(&self, request: ApplyRequest) -> Result<FileApplied, Refusal> {
         let ApplyRequest { file, text, confirm, save, ignore_restart } = request;
+        let file = called(&file);
         let config = parse(&text, &file)?;
         let save_later = save && confirm.is_some();
         let save = save.then_some(text);
@@ -282,6 +287,12 @@ impl Operations for Director {
             warnings,
         }
     }
+}
+
+/// The name of a file, fit for the log and for a line of the status.
+fn called(name: &str) -> String {
+    let clean = |letter: char| if letter.is_control() { ' ' } else { letter };
+    name.chars().take(LONGEST_NAME).map(clean).collect()
 }
 
 /// The file of a request.

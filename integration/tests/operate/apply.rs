@@ -129,7 +129,6 @@ fn a_plan_names_all_that_an_apply_then_does_and_confirmed_and_saved_it_outlives_
     let before = trial.listing();
     let path = trial.file("new.toml", &trial.other());
     let plan = bed.dirctl(&["plan", &path]);
-    println!("{}", plan.out);
     ends(&plan, 1);
     let changes = [
         "1 service added, 1 service changed",
@@ -147,7 +146,7 @@ fn a_plan_names_all_that_an_apply_then_does_and_confirmed_and_saved_it_outlives_
     let applied = bed.dirctl(&["apply", &path, "--confirm", "1h", "--save"]);
     ends(&applied, 0);
     applied.names(&changes);
-    applied.names(&["rolled back in 3600 s", "dirctl confirm"]);
+    applied.names(&["rolled back in 3600 s", "dirctl confirm", "saved when it is confirmed"]);
     let after = trial.listing();
     assert!(after.contains("192.0.2.10:8080") && after.contains("wlc"), "{after}");
     let status = bed.dirctl(&["status"]);
