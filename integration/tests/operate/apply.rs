@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 
 use director::control::health::HealthState;
 use director::control::plan::ApplyRequest;
+use integration::cluster::Cluster;
 use integration::http::Plan;
 use integration::programs;
 use integration::topology::{DIRECTOR_INSIDE, Kind, VIP_V4, VIP_V6};
 use integration::written::{service, top, web};
 use nix::sys::signal::Signal;
 
-use crate::bed::{Bed, Said, can_run};
+use crate::bed::{Bed, Said, can_run, dirctl};
 
 /// How long anything may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -387,7 +388,7 @@ fn quick_an_output_that_cannot_be_written_is_an_error_and_a_reader_that_left_is_
         return;
     }
     let trial = Trial::usual();
-    let dirctl = programs::path("dirctl").unwrap();
+    let program = programs::path("dirctl").unwrap();
     let path = trial.file("new.toml", &trial.other());
     let shell = |script: &str| {
         let host = &trial.bed.topology.director;
@@ -400,11 +401,32 @@ fn quick_an_output_that_cannot_be_written_is_an_error_and_a_reader_that_left_is_
     for words in
         ["status", "servers", "settings", "--help", "servers --json", &format!("plan {path}")]
     {
-        let dirctl = dirctl.display();
+        let dirctl = program.display();
         let (code, error) = shell(&format!("{dirctl} {words} >/dev/full"));
         assert_eq!(code, Some(3), "{words}: {error}");
         assert!(error.contains("cannot be written"), "{words}: {error}");
         let (code, error) = shell(&format!("{dirctl} {words} | true"));
         assert!(code != Some(3) && error.is_empty(), "{words}: {code:?} {error}");
+    }
+}
+
+#[test]
+fn a_node_of_mode_nlb_refuses_files_by_name_and_says_the_way_to_do_it() {
+    if !can_run() {
+        return;
+    }
+    let cluster = Cluster::build("apply", 1).unwrap();
+    let config = cluster.config("nlb", "", "");
+    let node = cluster.start_node(1, &config).unwrap();
+    let path = cluster.lab.logs().join("new.toml");
+    fs::write(&path, &config).unwrap();
+    let path = path.display().to_string();
+    for words in [&["plan", &path][..], &["apply", &path], &["confirm"], &["revert"]] {
+        let said = dirctl(&cluster.hosts[0], node.socket(), words);
+        ends(&said, 3);
+        assert!(
+            said.err.contains("mode \"nlb\"") && said.err.contains("dirctl nlb reload"),
+            "{said:?}"
+        );
     }
 }
