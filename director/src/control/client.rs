@@ -1,6 +1,8 @@
 //! The other end of the control socket, for tools: plain blocking calls. It knows HTTP and the
 //! words of the API; what to print and which exit code to give is the tool's affair.
 
+mod files;
+
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::ops::ControlFlow;
@@ -27,7 +29,6 @@ use super::filter::ConnectionFilter;
 use super::health::ServerHealth;
 use super::nlb::{NlbReply, NlbRequest};
 use super::operations::Command;
-use super::plan::{ApplyRequest, FileApplied, Plan, PlanRequest, SettleRequest, Settled, Verdict};
 use super::{ClientError, VERSION_HEADER};
 
 /// How long the director may be silent.
@@ -188,31 +189,6 @@ impl Client {
         self.parse(&answer)
     }
 
-    /// What would change if the director followed another file.
-    ///
-    /// # Errors
-    /// See [`ClientError`]; so for the next two.
-    pub fn plan(&mut self, request: &PlanRequest) -> Result<Plan, ClientError> {
-        self.post("/v1/plan", request)
-    }
-
-    /// Has the director follow another file.
-    ///
-    /// # Errors
-    /// See [`ClientError`]; nothing has changed when it is refused.
-    pub fn follow(&mut self, request: &ApplyRequest) -> Result<FileApplied, ClientError> {
-        self.agree()?;
-        self.post("/v1/apply", request)
-    }
-
-    /// Confirms an applied file that waits for it, or has it reverted.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub fn settle(&mut self, verdict: Verdict) -> Result<Settled, ClientError> {
-        self.post("/v1/settle", &SettleRequest { verdict })
-    }
-
     fn post<Q: Serialize, A: DeserializeOwned>(
         &mut self,
         path: &str,
@@ -229,10 +205,7 @@ impl Client {
     /// # Errors
     /// See [`ClientError`]; what a host itself answers is not one.
     pub fn nlb(&mut self, request: &NlbRequest) -> Result<NlbReply, ClientError> {
-        let body =
-            serde_json::to_vec(request).map_err(|error| self.odd(None, error.to_string()))?;
-        let answer = self.exchange(Method::POST, "/v1/nlb", Bytes::from(body))?;
-        self.parse(&answer)
+        self.post("/v1/nlb", request)
     }
 
     /// Calls `each` for every connection while the table is being read, in no order; stops when it

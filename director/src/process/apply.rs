@@ -120,14 +120,10 @@ impl Course {
     ///
     /// # Errors
     /// When a file waits to be confirmed; says which.
-    pub(super) fn reload(
-        &self,
-        now: Duration,
-        reload: impl FnOnce(&mut Config),
-    ) -> Result<(), String> {
+    pub(super) fn reload(&self, reload: impl FnOnce(&mut Config)) -> Result<(), String> {
         let mut state = self.lock();
         match state.waiting.as_ref() {
-            Some(waiting) => Err(waiting.sentence(now)),
+            Some(waiting) => Err(waiting.file.clone()),
             None => {
                 reload(&mut state.config);
                 Ok(())

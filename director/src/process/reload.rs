@@ -32,10 +32,13 @@ pub(super) fn first(table: &Table, config: &Config, epoch: Instant) -> Result<()
 /// So does any file as long as an applied one waits to be confirmed.
 pub(super) fn again(director: &Director, table: &Table, course: &Course, epoch: Instant) {
     let reload = |config: &mut Config| read_again(director, table, config, epoch);
-    if let Err(waiting) = course.reload(epoch.elapsed(), reload) {
-        warn!("reload refused, running on as before: {waiting}");
-        let message = format!("the last reload was refused: {waiting}; then reload again");
-        director.warn("reload", message);
+    if let Err(file) = course.reload(reload) {
+        let why = format!(
+            "{file} was applied and waits to be confirmed (`dirctl confirm`, `dirctl revert`): reload again \
+             afterwards"
+        );
+        warn!("reload refused, running on as before: {why}");
+        director.warn("reload", format!("the last reload was refused: {why}"));
     }
 }
 

@@ -1,119 +1,21 @@
-//! Another file for a running director: what is planned, applied, confirmed, rolled back, refused.
+//! Another file for a running director: planned, applied, confirmed, rolled back, under traffic.
 
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use director::control::health::HealthState;
 use director::control::plan::ApplyRequest;
-use integration::cluster::Cluster;
 use integration::http::Plan;
-use integration::programs;
 use integration::topology::{DIRECTOR_INSIDE, Kind, VIP_V4, VIP_V6};
-use integration::written::{service, top, web};
+use integration::written::{service, top};
 use nix::sys::signal::Signal;
 
-use crate::bed::{Bed, Said, can_run, dirctl};
-
-/// How long anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// A bed, and files beside the director's own.
-struct Trial {
-    bed: Bed,
-    own: String,
-}
-
-impl Trial {
-    /// A director that follows `config`.
-    fn of(config: String) -> Trial {
-        Trial { bed: Bed::with(Kind::Nat, &config), own: config }
-    }
-
-    /// Two services of which tests change one.
-    fn usual() -> Trial {
-        Trial::of(top("copy") + &web(Kind::Nat, "rr", &[1, 2]))
-    }
-
-    fn own_path(&self) -> PathBuf {
-        PathBuf::from(self.bed.director.status().unwrap().config.unwrap())
-    }
-
-    /// The path of a file with this content, and with the director's control socket.
-    fn file(&self, name: &str, config: &str) -> String {
-        let path = self.bed.topology.lab.logs().join(name);
-        let socket = self.bed.director.socket().display();
-        fs::write(&path, format!("control = \"{socket}\"\n{config}")).unwrap();
-        path.display().to_string()
-    }
-
-    /// The IPv6 service by another scheduler, over other servers; one service more.
-    fn other(&self) -> String {
-        top("copy")
-            + &service(Kind::Nat, VIP_V4, 80, "rr", "", &[1, 2])
-            + &service(Kind::Nat, VIP_V6, 80, "wlc", "", &[1, 0, 5])
-            + &service(Kind::Nat, VIP_V4, 8080, "rr", "", &[1])
-    }
-
-    fn listing(&self) -> String {
-        self.bed.director.ipvsadm(&["-S", "-n"]).unwrap()
-    }
-
-    fn wait_for_listing(&self, wanted: &str) {
-        let begin = Instant::now();
-        while self.listing() != wanted {
-            assert!(begin.elapsed() < PATIENCE, "still:\n{}", self.listing());
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    fn waits(&self) -> bool {
-        let warnings = self.bed.director.status().unwrap().warnings;
-        warnings.iter().any(|warning| warning.contains("waits to be confirmed"))
-    }
-}
-
-#[track_caller]
-fn ends(said: &Said, code: i32) {
-    assert_eq!(said.code, Some(code), "{said:?}");
-}
-
-#[test]
-fn a_bad_file_is_told_as_check_tells_it_and_changes_nothing_and_costs_no_connection() {
-    if !can_run() {
-        return;
-    }
-    let trial = Trial::usual();
-    let bed = &trial.bed;
-    let before = trial.listing();
-    let bad = trial.own.replacen("\"rr\"", "\"rrr\"", 1).replacen("weight = 1", "wieght = 1", 1);
-    let path = trial.file("bad.toml", &bad);
-    let director = bed.topology.director.command(programs::path("director").unwrap());
-    let checked = director.args(["--check", "--config", &path]).output(PATIENCE).unwrap();
-    let checked = String::from_utf8(checked.stderr).unwrap();
-    assert!(checked.contains("bad.toml:") && checked.contains("wieght"), "{checked}");
-    let tally = std::thread::scope(|scope| {
-        let fetching = scope.spawn(|| bed.fetch(VIP_V4, 80, 500));
-        for words in [["plan", &path], ["apply", &path]] {
-            let said = bed.dirctl(&words);
-            ends(&said, 64);
-            assert_eq!(said.err, checked, "{words:?}");
-        }
-        // The last service cannot be: no part of the file is followed.
-        let late = trial.other().replace("weight = 1\n", "weight = 99999999999\n");
-        ends(&bed.dirctl(&["apply", &trial.file("late.toml", &late)]), 64);
-        ends(&bed.dirctl(&["apply", "/nonexistent.toml"]), 64);
-        ends(&bed.dirctl(&["plan", "/"]), 64);
-        fetching.join().unwrap()
-    });
-    assert_eq!((tally.answered(), tally.failed()), (500, 0), "{tally:?}");
-    assert_eq!(trial.listing(), before);
-    assert_eq!(bed.director.status().unwrap().warnings, [""; 0]);
-}
+use crate::bed::can_run;
+use crate::trial::{PATIENCE, Trial, ends};
 
 #[test]
 fn a_plan_names_all_that_an_apply_then_does_and_confirmed_and_saved_it_outlives_a_reload() {
@@ -352,81 +254,4 @@ fn a_reload_does_not_come_in_between_and_single_changes_stay() {
         hangups.join().unwrap();
     });
     trial.wait_for_listing(&after);
-}
-
-#[test]
-fn keys_that_need_a_restart_are_refused_by_name_and_the_rest_can_be_had() {
-    if !can_run() {
-        return;
-    }
-    let trial = Trial::usual();
-    let bed = &trial.bed;
-    let before = trial.listing();
-    let config = trial.other().replace("\"copy\"", "\"packet\"");
-    let path = trial.file("new.toml", &config);
-    bed.dirctl(&["plan", &path]).names(&["! only a restart follows: io"]);
-    let refused = bed.dirctl(&["apply", &path]);
-    ends(&refused, 1);
-    assert!(refused.err.contains("io") && refused.err.contains("--ignore-restart"), "{refused:?}");
-    assert_eq!(trial.listing(), before);
-    ends(&bed.dirctl(&["apply", &path, "--ignore-restart"]), 0);
-    assert!(trial.listing().contains("192.0.2.10:8080"));
-    bed.dirctl(&["status"]).names(&["io differ in", "restart the director"]);
-    ends(
-        &bed.dirctl(&[
-            "apply",
-            &trial.file("nlb.toml", &config.replace("dispatcher", "nlb")),
-            "--ignore-restart",
-        ]),
-        64,
-    );
-}
-
-#[test]
-fn quick_an_output_that_cannot_be_written_is_an_error_and_a_reader_that_left_is_none() {
-    if !can_run() {
-        return;
-    }
-    let trial = Trial::usual();
-    let program = programs::path("dirctl").unwrap();
-    let path = trial.file("new.toml", &trial.other());
-    let shell = |script: &str| {
-        let host = &trial.bed.topology.director;
-        let command =
-            host.command("bash").args(["-c", &format!("{script}; exit ${{PIPESTATUS[0]}}")]);
-        let command = command.env("SWITCHYARD_SOCKET", trial.bed.director.socket());
-        let output = command.output(PATIENCE).unwrap();
-        (output.status.code(), String::from_utf8(output.stderr).unwrap())
-    };
-    for words in
-        ["status", "servers", "settings", "--help", "servers --json", &format!("plan {path}")]
-    {
-        let dirctl = program.display();
-        let (code, error) = shell(&format!("{dirctl} {words} >/dev/full"));
-        assert_eq!(code, Some(3), "{words}: {error}");
-        assert!(error.contains("cannot be written"), "{words}: {error}");
-        let (code, error) = shell(&format!("{dirctl} {words} | true"));
-        assert!(code != Some(3) && error.is_empty(), "{words}: {code:?} {error}");
-    }
-}
-
-#[test]
-fn a_node_of_mode_nlb_refuses_files_by_name_and_says_the_way_to_do_it() {
-    if !can_run() {
-        return;
-    }
-    let cluster = Cluster::build("apply", 1).unwrap();
-    let config = cluster.config("nlb", "", "");
-    let node = cluster.start_node(1, &config).unwrap();
-    let path = cluster.lab.logs().join("new.toml");
-    fs::write(&path, &config).unwrap();
-    let path = path.display().to_string();
-    for words in [&["plan", &path][..], &["apply", &path], &["confirm"], &["revert"]] {
-        let said = dirctl(&cluster.hosts[0], node.socket(), words);
-        ends(&said, 3);
-        assert!(
-            said.err.contains("mode \"nlb\"") && said.err.contains("dirctl nlb reload"),
-            "{said:?}"
-        );
-    }
 }

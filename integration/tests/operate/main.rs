@@ -9,4 +9,6 @@ mod bed;
 mod examples;
 mod gone;
 mod metrics;
+mod refused;
+mod trial;
 mod tutorial;
