@@ -65,6 +65,30 @@ pub fn set_offload(interface: &str, offload: Offload, on: bool) -> io::Result<()
     ethtool(interface, set, on.into()).map(drop)
 }
 
+/// What a card does to frames before anybody here sees them. The names in backquotes are those of
+/// `ethtool -K`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Receiving {
+    /// `lro`: it joins the segments of a connection, and nobody can tell any more where they were
+    /// parted.
+    pub joins_segments: bool,
+    /// `rxvlan`: it takes the VLAN tag off, so that XDP programs do not see it.
+    pub strips_tags: bool,
+}
+
+/// What the interface of this name does to what it receives.
+///
+/// # Errors
+/// When there is no such interface, or it does not say.
+pub fn receiving(interface: &str) -> io::Result<Receiving> {
+    /// `ETHTOOL_GFLAGS`, `ETH_FLAG_LRO` and `ETH_FLAG_RXVLAN` of linux/ethtool.h.
+    const GET_FLAGS: u32 = 0x25;
+    const LRO: u32 = 1 << 15;
+    const RX_VLAN: u32 = 1 << 8;
+    let flags = ethtool(interface, GET_FLAGS, 0)?;
+    Ok(Receiving { joins_segments: flags & LRO != 0, strips_tags: flags & RX_VLAN != 0 })
+}
+
 fn ethtool(interface: &str, command: u32, data: u32) -> io::Result<u32> {
     let mut value = Value { command, data };
     // SAFETY: a structure of plain bytes and integers, for which zeroes are good values.
@@ -122,6 +146,12 @@ mod tests {
     fn an_interface_that_does_not_exist_is_an_error() {
         let error = offload("no-such-if", Offload::GenericReceive).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
+    }
+
+    #[test]
+    fn the_loopback_neither_joins_segments_nor_strips_tags() {
+        assert_eq!(receiving("lo").unwrap(), Receiving::default());
+        assert_eq!(receiving("no-such-if").unwrap_err().raw_os_error(), Some(libc::ENODEV));
     }
 
     #[test]

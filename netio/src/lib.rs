@@ -6,6 +6,7 @@
 pub mod bpf;
 mod capture;
 mod checksum;
+pub mod clock;
 pub mod cooked;
 mod counting;
 pub mod ethernet;

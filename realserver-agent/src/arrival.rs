@@ -31,7 +31,7 @@ impl Arrival {
                 .into_iter()
                 .flat_map(|family| [IPIP, IPV6].map(|protocol| Arrival::raw(family, protocol)))
                 .collect(),
-            Kind::Gre => [RawFamily::V4, RawFamily::V6]
+            Kind::Gre { .. } => [RawFamily::V4, RawFamily::V6]
                 .into_iter()
                 .map(|family| Arrival::raw(family, GRE))
                 .collect(),

@@ -26,7 +26,7 @@ use crate::settings::CONTROL;
         Without a file, by forwarding method:\n  \
         nat      run --config only: there is nothing to prepare, but load and state to tell\n  \
         direct   run --vip ADDRESS ...\n  \
-        tunnel   run --vip ADDRESS ... --tunnel ipip | gue[:PORT] | gre\n\n\
+        tunnel   run --vip ADDRESS ... --tunnel ipip | gue[:PORT] | gre[:csum|:nocsum]\n\n\
         Exit codes: 0 done, 1 cannot, 2 no agent is running, 64 the command line is wrong"
 )]
 pub struct Cli {
@@ -52,9 +52,11 @@ With a tunnel the director's packets are unpacked here, whichever IP is inside a
 this server: ipip is IP in IP (protocols 4 and 41), gue is generic UDP encapsulation on a port of \
 your choice with any of its checksum variants (nocsum, csum, remcsum), gre is generic routing \
 encapsulation (protocol 47) with or without checksum; give --tunnel several times to take several. \
+Where the kernel has devices for it, these unpack (--tunnel-by); one for GRE takes either packets with \
+checksums or those without, so gre alone is unpacked by the agent, gre:csum and gre:nocsum by the kernel. \
 A packet filter on this machine must let them in. The reverse path filter is switched off \
 (net.ipv4.conf.all.rp_filter=0), for clients' packets come out of a device that does not lead to the \
-clients. Packets for other addresses than the VIPs are dropped and counted.
+clients. When the agent unpacks, packets for other addresses than the VIPs are dropped and counted.
 
 Probes are answered on port 6086, UDP and TCP: state, load, connections. On the same TCP port a \
 balancer that waits in silence gets HAProxy's agent-check line (agent-check agent-port 6086).
@@ -114,8 +116,8 @@ struct Run {
     /// A virtual address to serve, in addition to the file's; may be given several times
     #[arg(long, value_name = "ADDRESS")]
     vip: Vec<IpAddr>,
-    /// Unpack what the director tunnels to us: ipip, gue, gue:PORT (6080 if not said) or gre, in
-    /// addition to the file's; may be given several times
+    /// Unpack what the director tunnels to us: ipip, gue, gue:PORT (6080 if not said), gre, gre:csum
+    /// or gre:nocsum, in addition to the file's; may be given several times
     #[arg(long, value_name = "TYPE")]
     tunnel: Vec<Kind>,
     /// Answer, and unpack what comes from, directors in this network only; may be given several
@@ -125,8 +127,8 @@ struct Run {
     /// The name of the TUN device that unpacked packets come out of
     #[arg(long, value_name = "NAME", default_value = "switchyard0")]
     device: String,
-    /// Who unpacks: the kernel's own devices (ipip, sit, ip6tnl, gre), the agent, or the kernel
-    /// where it can
+    /// Who unpacks: the kernel's own devices (ipip, sit, ip6tnl, gre, ip6gre) and ports (fou), the
+    /// agent, or the kernel where it can
     #[arg(long, value_name = "WHO", default_value = "auto")]
     tunnel_by: By,
     /// Answer probes here instead of where the file says; may be given several times

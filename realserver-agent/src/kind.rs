@@ -16,19 +16,32 @@ pub enum Kind {
         /// The UDP port that we receive on.
         port: u16,
     },
-    /// Generic routing encapsulation: protocol 47, with or without checksum.
-    Gre,
+    /// Generic routing encapsulation: protocol 47.
+    Gre {
+        /// Whether it comes with checksums; `None` = not known, either may come. The agent's own
+        /// unpacking takes both, a device of the kernel one of them.
+        checksum: Option<bool>,
+    },
 }
 
 /// What was given is no type of tunnel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KindError {
     /// Not one of the names.
-    #[error("there is no such type of tunnel: ipip, gue, gue:PORT and gre are known")]
+    #[error(
+        "there is no such type of tunnel: ipip, gue, gue:PORT, gre, gre:csum and gre:nocsum are known"
+    )]
     Unknown,
     /// Behind `gue:` there is no port.
     #[error("the port behind gue: is a number from 1 to 65535")]
     Port,
+}
+
+impl Kind {
+    /// Whether it comes the same way as the other: one socket takes both.
+    pub fn comes_as(self, other: Kind) -> bool {
+        self == other || matches!((self, other), (Kind::Gre { .. }, Kind::Gre { .. }))
+    }
 }
 
 impl FromStr for Kind {
@@ -37,12 +50,14 @@ impl FromStr for Kind {
     fn from_str(text: &str) -> Result<Kind, KindError> {
         match text.split_once(':') {
             None if text == "ipip" => Ok(Kind::Ipip),
-            None if text == "gre" => Ok(Kind::Gre),
+            None if text == "gre" => Ok(Kind::Gre { checksum: None }),
             None if text == "gue" => Ok(Kind::Gue { port: GUE_PORT }),
             Some(("gue", port)) => match port.parse() {
                 Ok(port) if port > 0 => Ok(Kind::Gue { port }),
                 _ => Err(KindError::Port),
             },
+            Some(("gre", "csum")) => Ok(Kind::Gre { checksum: Some(true) }),
+            Some(("gre", "nocsum")) => Ok(Kind::Gre { checksum: Some(false) }),
             _ => Err(KindError::Unknown),
         }
     }
@@ -53,7 +68,9 @@ impl fmt::Display for Kind {
         match self {
             Kind::Ipip => out.write_str("ipip"),
             Kind::Gue { port } => write!(out, "gue:{port}"),
-            Kind::Gre => out.write_str("gre"),
+            Kind::Gre { checksum: None } => out.write_str("gre"),
+            Kind::Gre { checksum: Some(true) } => out.write_str("gre:csum"),
+            Kind::Gre { checksum: Some(false) } => out.write_str("gre:nocsum"),
         }
     }
 }
@@ -66,7 +83,9 @@ mod tests {
     fn names_are_read_as_they_are_written() {
         for (text, kind) in [
             ("ipip", Kind::Ipip),
-            ("gre", Kind::Gre),
+            ("gre", Kind::Gre { checksum: None }),
+            ("gre:csum", Kind::Gre { checksum: Some(true) }),
+            ("gre:nocsum", Kind::Gre { checksum: Some(false) }),
             ("gue:1", Kind::Gue { port: 1 }),
             ("gue:65535", Kind::Gue { port: 65535 }),
         ] {
@@ -78,7 +97,7 @@ mod tests {
 
     #[test]
     fn what_is_no_tunnel_is_refused_with_what_would_be() {
-        for text in ["", "vxlan", "IPIP", "ipip:5", "gre:5", " gue"] {
+        for text in ["", "vxlan", "IPIP", "ipip:5", "gre:5", "gre:", "gre:remcsum", " gue"] {
             assert_eq!(text.parse::<Kind>(), Err(KindError::Unknown), "{text}");
         }
         for text in ["gue:", "gue:0", "gue:65536", "gue:-1", "gue:5:5", "gue:http"] {

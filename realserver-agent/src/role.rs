@@ -52,8 +52,8 @@ impl Served {
     }
 }
 
-/// This host's addresses but those that tell no host from another: of loopback networks, and
-/// link-local ones.
+/// This host's addresses but those that tell no host from another: of loopback networks, link-local
+/// ones, and those that the kernel makes of IPv4 addresses for `sit` devices (`::10.0.0.11`).
 ///
 /// # Errors
 /// When the kernel does not list them.
@@ -65,14 +65,22 @@ pub fn own_addresses() -> Result<Vec<IpAddr>> {
             let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
             v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
         })
-        .filter(|address| match address {
-            IpAddr::V4(address) => !address.is_loopback(),
-            IpAddr::V6(address) => !address.is_loopback() && !address.is_unicast_link_local(),
-        })
+        .filter(is_a_hosts_own)
         .collect();
     own.sort();
     own.dedup();
     Ok(own)
+}
+
+fn is_a_hosts_own(address: &IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => !address.is_loopback(),
+        IpAddr::V6(address) => {
+            // Both ::1 and ::10.0.0.11.
+            let small = address.segments()[..6] == [0; 6];
+            !small && !address.is_unicast_link_local()
+        }
+    }
 }
 
 impl Role {
@@ -226,6 +234,20 @@ mod tests {
     fn a_host_that_the_file_does_not_name_is_told_its_addresses() {
         let error = role(FILE, "10.0.0.99").unwrap_err().to_string();
         assert!(error.contains("10.0.0.99") && error.contains("[[service.server]]"), "{error}");
+    }
+
+    #[test]
+    fn an_address_that_a_tunnel_device_brings_along_is_not_the_hosts() {
+        for (text, own) in [
+            ("10.0.0.11", true),
+            ("2001:db8::11", true),
+            ("::10.0.0.11", false),
+            ("::1", false),
+            ("127.0.0.1", false),
+            ("fe80::1", false),
+        ] {
+            assert_eq!(is_a_hosts_own(&text.parse().unwrap()), own, "{text}");
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Takes the director's packets from the sockets they arrive at and gives what is inside to the host.
 //!
 //! There is a socket for each outer family and, of IPIP, for each inner one. That raw sockets are
-//! open also keeps the kernel from answering "protocol unreachable".
+//! open also keeps the kernel from answering "protocol unreachable"; not so a kernel with modules for
+//! tunnels, which asks those first (`kernel_tunnel`).
 //!
 //! The outer header's ECN mark is not carried over to the inner packet (RFC 6040): a raw IPv6
 //! socket does not show it.
@@ -64,7 +65,7 @@ impl Tunnel {
     pub fn open(kinds: &[Kind], policy: Policy) -> Result<Tunnel> {
         let mut arrivals = Vec::new();
         for (place, kind) in kinds.iter().enumerate() {
-            if !kinds[..place].contains(kind) {
+            if !kinds[..place].iter().any(|earlier| earlier.comes_as(*kind)) {
                 arrivals.extend(Arrival::open(*kind)?);
             }
         }

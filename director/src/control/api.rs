@@ -272,6 +272,9 @@ pub struct Status {
     /// How the workers are.
     #[serde(default)]
     pub workers: Vec<WorkerView>,
+    /// How packets are taken, in one line: which way, and why not a better one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub packets: String,
     /// Packets by verdict and reason since start: (name, what it means, count); zero counts are left out.
     pub verdicts: Vec<VerdictCount>,
     /// What has come of a full connection table, in the same form; empty as long as it never was.

@@ -39,7 +39,7 @@ impl From<&ServerSpec> for Transmitter {
 }
 
 /// What a tunnel of this type puts around a packet.
-pub(crate) fn encapsulation(tunnel: Tunnel) -> Encapsulation {
+pub fn encapsulation(tunnel: Tunnel) -> Encapsulation {
     match tunnel {
         Tunnel::Ipip => Encapsulation::Ipip,
         Tunnel::Gue { port, checksum } => Encapsulation::Gue {

@@ -20,8 +20,10 @@ mod messages;
 mod neighbours;
 mod own_addresses;
 mod prefix_map;
+mod question;
 mod resolver;
 mod routes;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 
@@ -37,7 +39,9 @@ pub use change::{
 pub use error::NetworkError;
 pub use follower::Follower;
 pub use own_addresses::OwnAddresses;
+pub use question::{ethertype, owner, question};
 pub use resolver::Resolver;
+pub use snapshot::Snapshot;
 
 use addresses::Addresses;
 use neighbours::Neighbours;
@@ -178,6 +182,11 @@ impl Network {
     /// How sure the kernel is of a neighbour.
     pub fn freshness(&self, interface: u32, address: IpAddr) -> Freshness {
         self.neighbours.freshness(interface, address)
+    }
+
+    /// All neighbours in the kernel's table, in no order.
+    pub fn neighbours(&self) -> impl Iterator<Item = Neighbour> {
+        self.neighbours.iter()
     }
 
     /// Makes a change. What other clones share is copied first, table by table and once: a burst of

@@ -57,6 +57,16 @@ impl Neighbours {
         self.entries.get(&(interface, address)).map_or(Freshness::Unknown, |entry| entry.freshness)
     }
 
+    /// All entries, in no order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Neighbour> {
+        self.entries.iter().map(|(&(interface, address), entry)| Neighbour {
+            interface,
+            address,
+            mac: entry.mac,
+            freshness: entry.freshness,
+        })
+    }
+
     /// How many entries there are.
     pub(super) fn len(&self) -> usize {
         self.entries.len()

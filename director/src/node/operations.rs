@@ -211,6 +211,7 @@ impl Operations for Control {
             ports: Vec::new(),
             workers: Vec::new(),
             verdicts: answers::frames(&host),
+            packets: String::new(),
             overflow: Vec::new(),
             health: None,
             warnings: answers::warnings(&host, &scene),

@@ -92,7 +92,7 @@ pub async fn run(path: PathBuf) -> Result<()> {
         path.clone(),
         epoch,
         table.clone(),
-        opened.views(),
+        (opened.views(), opened.summary.trim_start_matches("packets: ").to_owned()),
         workers.statuses.clone(),
         health.clone(),
         course.clone(),

@@ -40,6 +40,8 @@ pub(super) struct Director {
     table: Arc<Table>,
     /// Interface, queue, worker and kind of each port, in the order of the workers' ports.
     ports: Vec<PortView>,
+    /// How packets are taken, and why not better.
+    packets: String,
     statuses: Vec<Arc<WorkerStatus>>,
     health: Arc<Health>,
     course: Arc<Course>,
@@ -52,13 +54,13 @@ impl Director {
         path: PathBuf,
         epoch: Instant,
         table: Arc<Table>,
-        ports: Vec<PortView>,
+        (ports, packets): (Vec<PortView>, String),
         statuses: Vec<Arc<WorkerStatus>>,
         health: Arc<Health>,
         course: Arc<Course>,
     ) -> Director {
         let (file, warnings) = (OwnFile::new(path), Mutex::default());
-        Director { file, epoch, table, ports, statuses, health, course, warnings }
+        Director { file, epoch, table, ports, packets, statuses, health, course, warnings }
     }
 
     pub(super) fn config_path(&self) -> &Path {
@@ -282,6 +284,7 @@ impl Operations for Director {
             ports: self.port_views(),
             workers: self.worker_views(),
             verdicts,
+            packets: self.packets.clone(),
             overflow: self.overflow_counts(),
             health: self.health.summary(),
             warnings,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::{Table, check, marks};
 use crate::config::DeclaredService;
-use crate::control::api::{Refusal, ServiceKey};
+use crate::control::api::{Refusal, RefusalKind, ServiceKey};
 use crate::fwmark::Rule;
 use crate::plan::steps::steps;
 
@@ -56,12 +56,13 @@ impl Table {
         let after: HashMap<_, _> =
             services.iter().map(|declared| (declared.service.key, declared.clone())).collect();
         let mut changes = Changes::default();
-        for (key, command) in steps(&before, services, &*state) {
-            match self.apply(&mut state, command, now) {
-                Ok(()) => changes.made += 1,
-                Err(refusal) => changes.refused.push((key, refusal)),
-            }
-        }
+        let steps = steps(&before, services, &*state);
+        self.carry_out(&mut state, steps, now, |key, answer| match answer {
+            Ok(()) => changes.made += 1,
+            // Its service was refused, which has been noted.
+            Err(refusal) if refusal.error == RefusalKind::NoSuchService => {}
+            Err(refusal) => changes.refused.push((key, refusal)),
+        });
         for declared in services {
             let (key, fallback) = (&declared.service.key, declared.fallback.as_ref());
             changes.made += usize::from(self.declare_fallback(&mut state, key, fallback, now));

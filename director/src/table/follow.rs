@@ -18,7 +18,7 @@ use super::rehearsal::{Plan, Planned, holds};
 use super::views::shown;
 use super::{State, Table};
 use crate::config::{Config, DeclaredService};
-use crate::control::api::{ServerSpec, ServiceKey, ServiceSpec, Timeouts};
+use crate::control::api::{Refusal, ServerSpec, ServiceKey, ServiceSpec, Timeouts};
 use crate::control::operations::Command;
 use crate::fwmark::Rule;
 use crate::plan::settings;
@@ -95,17 +95,16 @@ impl Table {
         }
         let undo = self.before(state, &steps, &new.services, &others);
         let mut going = Vec::new();
-        for command in steps.into_iter().map(|(_, command)| command).chain(others) {
-            if let Command::DeleteService { service } = &command {
-                going.extend(state.services.remove(service));
-                continue;
+        let mut rest = Vec::new();
+        for (key, command) in steps {
+            match command {
+                Command::DeleteService { service } => going.extend(state.services.remove(&service)),
+                command => rest.push((key, command)),
             }
-            let made = self.apply(state, command, now);
-            // Should the rehearsal know less than it must, the rest is still better made than left.
-            if let Err(refusal) = made {
-                debug_assert!(false, "{}", refusal.message);
-                tracing::error!("a change that was rehearsed was refused: {}", refusal.message);
-            }
+        }
+        self.carry_out(state, rest, now, |_, answer| unexpected(answer));
+        for command in others {
+            unexpected(self.apply(state, command, now));
         }
         for declared in &new.services {
             let fallback = declared.fallback.as_ref();
@@ -232,6 +231,14 @@ impl Table {
         plan.others.extend(undo.marks.map(|marks| Command::SetMarks { marks }));
         self.make_so(state, plan, now);
         state.services.reorder(&undo.order);
+    }
+}
+
+/// Should a rehearsal know less than it must, the rest is still better made than left.
+fn unexpected(answer: Result<(), Refusal>) {
+    if let Err(refusal) = answer {
+        debug_assert!(false, "{}", refusal.message);
+        tracing::error!("a change that was rehearsed was refused: {}", refusal.message);
     }
 }
 

@@ -20,6 +20,7 @@ mod marks;
 mod publication;
 mod rehearsal;
 mod roster;
+mod servers;
 mod settings;
 mod standing;
 #[cfg(test)]

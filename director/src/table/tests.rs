@@ -42,7 +42,7 @@ fn service() -> ServiceSpec {
     }
 }
 
-fn server(address: &str) -> ServerSpec {
+pub(super) fn server(address: &str) -> ServerSpec {
     ServerSpec {
         address: address.parse().unwrap(),
         forwarding: Forwarding::Nat,

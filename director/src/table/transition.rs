@@ -93,7 +93,8 @@ impl Table {
             let placed = placed(state, &service, &servers);
             prepare_new(&mut *scheduler, &placed);
             let mut choice = service.choice();
-            let exchanged = self.exchange(state, &service, &mut choice, scheduler, servers, now);
+            let exchanged =
+                self.exchange(state, &service, &mut choice, Some(scheduler), servers, now);
             drop(choice);
             debug_assert!(exchanged.is_ok(), "its number of servers has been rehearsed");
         }
@@ -110,13 +111,13 @@ impl Table {
         Some(Arc::new(Service::new(spec.clone(), scheduler)))
     }
 
-    /// Puts other servers, and a scheduler that does not know the old ones, into a service.
-    fn exchange(
+    /// Puts other servers into a service, and perhaps a scheduler that does not know the old ones.
+    pub(super) fn exchange(
         &self,
         state: &mut State,
         service: &Arc<Service>,
         choice: &mut Choice,
-        scheduler: Box<dyn Scheduler>,
+        scheduler: Option<Box<dyn Scheduler>>,
         servers: Vec<ServerSpec>,
         now: Duration,
     ) -> Result<(), TooManyServers> {
@@ -158,7 +159,7 @@ impl Table {
 }
 
 /// Servers of a service as they are planned, those among them that it has now or had.
-fn placed(state: &State, service: &Service, servers: &[ServerSpec]) -> Vec<Placed> {
+pub(super) fn placed(state: &State, service: &Service, servers: &[ServerSpec]) -> Vec<Placed> {
     let known: HashMap<SocketAddr, Arc<RealServer>> = {
         let choice = service.choice();
         choice.members().iter().map(|it| (it.spec.address, it.server.clone())).collect()

@@ -15,6 +15,10 @@ const MARK: u8 = 1;
 /// A terminal's input buffer is 4096 bytes, and what does not fit is lost without a word.
 const LONGEST_LINE: usize = 3000;
 
+/// The guest's console sometimes sleeps through a line, a moment after the machine was idle, and wakes
+/// up with the next one. An empty one does nothing: `init.sh` skips it.
+const NUDGE: Duration = Duration::from_secs(2);
+
 /// What a command in the guest said, standard output and error together, and how it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -76,8 +80,12 @@ impl Console {
         let mut output = Vec::new();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let line = match self.lines.recv_timeout(left) {
+            let line = match self.lines.recv_timeout(left.min(NUDGE)) {
                 Ok(line) => line,
+                Err(RecvTimeoutError::Timeout) if left > NUDGE => {
+                    self.send("\n")?;
+                    continue;
+                }
                 Err(RecvTimeoutError::Timeout) => {
                     bail!("no answer within {limit:?}; so far: {}", text(&output));
                 }
@@ -124,7 +132,8 @@ mod tests {
     /// A shell that follows the same protocol, in the guest's place.
     #[test]
     fn output_without_a_line_end_and_exit_codes_come_back_whole() {
-        let script = "printf '\\n\\001 0 0\\n'; while read -r n line; do (eval \"$line\") 2>&1; \
+        let script = "printf '\\n\\001 0 0\\n'; while read -r n line; do \
+                      [ -n \"$n\" ] || continue; (eval \"$line\") 2>&1; \
                       printf '\\n\\001 %s %s\\n' \"$n\" \"$?\"; done";
         let mut shell = std::process::Command::new("sh")
             .args(["-c", script])
@@ -139,6 +148,11 @@ mod tests {
         assert_eq!(answer, Answer { output: "a\nb".into(), code: 3 });
         let answer = console.run("echo to-error >&2", limit).unwrap();
         assert_eq!(answer, Answer { output: "to-error\n".into(), code: 0 });
+        // Long enough to be nudged, which is no command.
+        let answer = console.run("sleep 3; echo late", limit).unwrap();
+        assert_eq!(answer, Answer { output: "late\n".into(), code: 0 });
+        let answer = console.run("echo next", limit).unwrap();
+        assert_eq!(answer, Answer { output: "next\n".into(), code: 0 });
         assert!(console.run("two\nlines", limit).is_err());
         drop(console);
         shell.wait().expect("it ends with its input");

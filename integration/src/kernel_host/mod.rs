@@ -1,15 +1,17 @@
-//! A director that is the real kernel: IPVS of a Linux that runs as an ordinary process.
+//! A host with a kernel of its own: a Linux that runs as an ordinary process.
 //!
-//! Debian's `user-mode-linux` is a kernel made to run as a program, with every IPVS module beside
-//! it. Started inside a host of the lab, on the host's interface, it is one more machine on the
-//! segment, and its decisions are what ours are compared with. The machine's file system is its
-//! root (read-only), so the programs in it, `ipvsadm` before all, are the machine's.
+//! Debian's `user-mode-linux` is a kernel made to run as a program, with modules beside it: all of
+//! IPVS, and devices for tunnels, which the machine's kernel need not have. Started inside a host of
+//! the lab, on the host's interface, it is one more machine on the segment: a director whose decisions
+//! are what ours are compared with, or a real server. The machine's file system is its root
+//! (read-only), so the programs in it, `ipvsadm` before all, are the machine's.
 //!
 //! Knows how to start it, talk with it and end it. Must not know what is compared.
 
 mod console;
 mod registers;
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -40,7 +42,7 @@ const OFFLOADS: [Offload; 4] = [
     Offload::GenericReceive,
 ];
 
-/// Whether kernel IPVS can be run here: the error says which package is missing.
+/// Whether such a kernel can be run here: the error says which package is missing.
 ///
 /// # Errors
 /// When `user-mode-linux`, `ipvsadm`, `kmod`, `iptables` or `iproute2` is not installed.
@@ -53,8 +55,8 @@ pub fn supported() -> Result<()> {
         (&["/usr/bin/ip", "/bin/ip", "/usr/sbin/ip", "/sbin/ip"], "iproute2"),
     ];
     for (places, package) in programs {
-        let there = places.iter().any(|place| std::path::Path::new(place).exists());
-        ensure!(there, "comparing with kernel IPVS needs the Debian package {package}");
+        let there = places.iter().any(|place| Path::new(place).exists());
+        ensure!(there, "a kernel of its own needs the Debian package {package}");
     }
     Ok(())
 }
@@ -77,6 +79,18 @@ impl KernelHost {
     /// # Errors
     /// When a package is missing or it does not come up; the error shows what it said.
     pub fn boot(lab: &Lab, host: &Host, interface: &str) -> Result<KernelHost> {
+        KernelHost::boot_with(lab, host, interface, "ipvs")
+    }
+
+    /// The same without IPVS and without any tunnel: of those the kernel loads what is asked for.
+    ///
+    /// # Errors
+    /// As for [`boot`](Self::boot).
+    pub fn boot_bare(lab: &Lab, host: &Host, interface: &str) -> Result<KernelHost> {
+        KernelHost::boot_with(lab, host, interface, "nothing")
+    }
+
+    fn boot_with(lab: &Lab, host: &Host, interface: &str, with: &str) -> Result<KernelHost> {
         supported()?;
         for offload in OFFLOADS {
             host.offload(interface, offload, false)?;
@@ -92,6 +106,8 @@ impl KernelHost {
             .command(PROGRAM)
             .args(["mem=256M", "rootfstype=hostfs", "ro", "quiet", "con=null", "con0=fd:0,fd:1"])
             .arg(format!("init={}", init.display()))
+            // What the kernel does not know becomes the environment of its first program.
+            .arg(format!("WITH={with}"))
             // Where it keeps its pid: else in the user's home.
             .arg(format!("uml_dir={}/", lab.logs().display()))
             .arg(format!("umid={}", host.name()))
@@ -105,7 +121,7 @@ impl KernelHost {
         let answer = console.started(START_LIMIT).with_context(|| process.log())?;
         ensure!(
             answer.code == 0,
-            "IPVS is not to be had in the guest:\n{}{}",
+            "the guest has not what it needs ({with}):\n{}{}",
             answer.output,
             process.log()
         );
@@ -157,6 +173,16 @@ impl KernelHost {
             }
         }
         Ok(())
+    }
+
+    /// Shows a folder of the machine at `at` inside, read-only: for one that is hidden there, such as
+    /// what is in `/tmp`.
+    ///
+    /// # Errors
+    /// When it cannot be mounted.
+    pub fn show(&mut self, folder: &Path, at: &str) -> Result<()> {
+        let folder = folder.display();
+        self.must(&format!("mkdir -p {at} && mount -t hostfs -o ro,{folder} none {at}")).map(drop)
     }
 
     /// As [`run`](Self::run), for what must succeed: returns its output.

@@ -7,7 +7,8 @@
 //! APX the very first program of the guest dies. Told that there is no `PTRACE_GETREGSET`, the guest
 //! falls back to the older `PTRACE_SETFPREGS`, which is the same on every processor but knows no
 //! register wider than SSE's: the wider ones are lost at every page fault. So the guest's programs
-//! must not use them; it is glibc that does, and glibc can be told.
+//! must not use them; it is glibc that does, and glibc can be told. Our own programs, in a guest that is
+//! a real server, cannot: `memchr` looks at the processor by itself, and on such a processor may be wrong.
 
 use anyhow::{Context, Result};
 use seccompiler::{

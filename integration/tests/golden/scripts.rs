@@ -46,6 +46,9 @@ const FULL: &str = "\
 -a -t 192.0.2.10:80 -r 10.77.0.12:80 -g -w 3 -x 100 -y 50
 -a -t 192.0.2.10:80 -r 10.77.0.11:80 -g -w 3
 -A -t 192.0.2.9:80 -s wlc --mss-clamp route --bias ilb:2 --bias-window 500 --teardown eager
+-A -t 192.0.2.8:80 -s mh -b flag-2 --hash-key tuple
+-A -u 192.0.2.8:53 -s dht -o --hash-key dns-name --sticky --variants 64
+-A -t 192.0.2.7:80 -s dht -b flag-1,flag-2 --hash-key destination
 ";
 
 #[test]

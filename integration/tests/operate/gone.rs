@@ -6,7 +6,7 @@ use integration::written::{top, web};
 use crate::bed::{Bed, can_run, dirctl};
 
 /// Every command that asks the director.
-const ASKING: [&[&str]; 8] = [
+const ASKING: [&[&str]; 9] = [
     &["status"],
     &["servers"],
     &["events"],
@@ -15,6 +15,7 @@ const ASKING: [&[&str]; 8] = [
     &["apply", "/dev/null"],
     &["confirm"],
     &["revert"],
+    &["doctor"],
 ];
 
 #[test]

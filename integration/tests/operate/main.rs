@@ -6,6 +6,7 @@
 
 mod apply;
 mod bed;
+mod doctor;
 mod examples;
 mod gone;
 mod metrics;

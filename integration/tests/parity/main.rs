@@ -1,5 +1,7 @@
 //! Switchyard against the kernel: the same packets to both, and the same answers from both.
 //!
+//! The same kernel is a real server as well (`real_server`): it has devices for tunnels.
+//!
 //! Each scenario is described in `integration/src/parity/scenarios/` and can be watched with
 //! `cargo xtask parity SCENARIO`. One test per scenario; `docs/parity.md` has a row for each.
 
@@ -12,6 +14,7 @@ mod kernel_host;
 mod one_packet;
 mod packets;
 mod persistence;
+mod real_server;
 mod sctp;
 mod settings;
 mod states;

@@ -245,7 +245,13 @@ impl Daemon {
             // The devices have the same names: the old ones must be gone.
             self.tunnel = Box::pin(std::future::pending());
             self.close_tunnel(preparation).await;
-            self.unpacking = Unpacking::open(&plan, options, preparation).await?;
+            self.unpacking = match Unpacking::open(&plan, options, preparation).await {
+                Ok(unpacking) => unpacking,
+                Err(error) => {
+                    tracing::warn!("the tunnels stay as they were: {error:#}");
+                    Unpacking::open(&self.plan, options, preparation).await?
+                }
+            };
             self.tunnel = self.unpacking.clone().task();
         }
         self.answering.set_policy(plan.policy.clone());

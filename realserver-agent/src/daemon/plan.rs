@@ -70,10 +70,12 @@ impl Plan {
         let policy = Policy { from: agent.from.clone(), key, text };
         let said = options.control.clone().or(agent.control.clone());
         let control = (said.clone().unwrap_or_else(|| CONTROL.into()), said.is_some());
-        let endpoints = match role.addresses.is_empty() {
+        let mut endpoints = match role.addresses.is_empty() {
             true => role::own_addresses()?,
             false => role.addresses.clone(),
         };
+        // When the file is read again they are this host's addresses as well.
+        endpoints.retain(|address| !role.vips.contains(address));
         let listen_is_said = agent.listen != Agent::default().listen;
         let (answers, config) = (!options.no_answer, options.config.clone());
         Ok(Plan { role, agent, policy, answers, listen_is_said, control, config, endpoints })

@@ -37,7 +37,7 @@ pub(super) struct Unpacking {
 enum By {
     Nobody,
     Kernel(Devices),
-    Agent { tunnel: Tunnel, device: Device, name: String },
+    Agent { tunnel: Tunnel, device: Device, name: String, hushed: Devices },
 }
 
 impl Unpacking {
@@ -56,15 +56,18 @@ impl Unpacking {
         preparation: &mut Preparation,
     ) -> Result<Rc<Unpacking>> {
         let wanted = wanted(plan);
+        let (netlink, by) = (preparation.netlink().clone(), options.tunnel_by);
+        kernel_tunnel::sweep(&netlink).await?;
         if wanted.kinds.is_empty() {
             return Ok(Rc::new(Unpacking { wanted, by: By::Nobody }));
         }
         let restricted = !wanted.from.is_empty();
-        let (netlink, by) = (preparation.netlink().clone(), options.tunnel_by);
-        let (kinds, endpoints) = (&wanted.kinds, &wanted.endpoints);
-        if let Some(devices) =
-            kernel_tunnel::choose(by, &netlink, kinds, endpoints, restricted).await?
-        {
+        let asked = kernel_tunnel::Wanted {
+            kinds: &wanted.kinds,
+            own: &wanted.endpoints,
+            vips: &wanted.vips,
+        };
+        if let Some(devices) = kernel_tunnel::choose(by, &netlink, asked, restricted).await? {
             for name in devices.names() {
                 if let Err(error) = preparation.open_device(name).await {
                     devices.remove(&netlink).await;
@@ -73,12 +76,32 @@ impl Unpacking {
             }
             return Ok(Rc::new(Unpacking { wanted, by: By::Kernel(devices) }));
         }
-        let name = options.device.clone();
-        let device = device::open(&name)?;
-        preparation.open_device(&name).await?;
+        let hushed = kernel_tunnel::hush(&netlink, asked).await;
+        match Unpacking::by_agent(&wanted, &options.device, &hushed, preparation).await {
+            Ok((tunnel, device)) => {
+                let name = options.device.clone();
+                Ok(Rc::new(Unpacking { wanted, by: By::Agent { tunnel, device, name, hushed } }))
+            }
+            Err(error) => {
+                hushed.remove(&netlink).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn by_agent(
+        wanted: &Wanted,
+        name: &str,
+        hushed: &Devices,
+        preparation: &mut Preparation,
+    ) -> Result<(Tunnel, Device)> {
+        let device = device::open(name)?;
+        preparation.open_device(name).await?;
+        for name in hushed.names() {
+            preparation.hush_device(name).await?;
+        }
         let policy = Policy { vips: wanted.vips.clone(), from: wanted.from.clone() };
-        let tunnel = Tunnel::open(&wanted.kinds, policy)?;
-        Ok(Rc::new(Unpacking { wanted, by: By::Agent { tunnel, device, name } }))
+        Ok((Tunnel::open(&wanted.kinds, policy)?, device))
     }
 
     /// Whether the plan asks for another one.
@@ -98,7 +121,8 @@ impl Unpacking {
 
     /// Ends it. Its task must be gone.
     pub(super) async fn close(self: Rc<Self>, preparation: &Preparation) {
-        if let Ok(Unpacking { by: By::Kernel(devices), .. }) = Rc::try_unwrap(self) {
+        let Ok(Unpacking { by, .. }) = Rc::try_unwrap(self) else { return };
+        if let By::Kernel(devices) | By::Agent { hushed: devices, .. } = by {
             devices.remove(preparation.netlink()).await;
         }
     }
@@ -110,7 +134,7 @@ impl Unpacking {
             By::Nobody => TunnelView::default(),
             By::Kernel(devices) => TunnelView {
                 kinds,
-                devices: devices.names().to_vec(),
+                devices: [devices.names(), devices.others()].concat(),
                 by_kernel: true,
                 packets: BTreeMap::new(),
             },

@@ -27,8 +27,8 @@ use rtnetlink::{AddressMessageBuilder, Handle, LinkUnspec};
 
 use crate::leftover;
 
-/// Settings that keep quiet about IPv4 VIPs.
-const QUIET: [(&str, &str); 2] =
+/// Settings that keep quiet about IPv4 VIPs: path under `/proc/sys`, and value.
+pub const QUIET: [(&str, &str); 2] =
     [("net/ipv4/conf/all/arp_ignore", "1"), ("net/ipv4/conf/all/arp_announce", "2")];
 /// "File exists", as netlink says it.
 const EXISTS: i32 = nix::libc::EEXIST;
@@ -175,6 +175,21 @@ impl Preparation {
         let addresses = setting(&format!("net/ipv6/conf/{device}/addr_gen_mode"));
         if addresses.exists() {
             write(&addresses, "1")?;
+        }
+        let up = LinkUnspec::new_with_index(index(device)?).up().build();
+        self.netlink.link().set(up).execute().await.with_context(|| format!("set {device} up"))
+    }
+
+    /// Brings a device up that takes packets and lets none of them in: for no source is routed by it.
+    ///
+    /// # Errors
+    /// As for [`add_vips`](Preparation::add_vips).
+    pub async fn hush_device(&mut self, device: &str) -> Result<()> {
+        write(&setting(&format!("net/ipv4/conf/{device}/rp_filter")), "1")?;
+        let without_ipv6 = setting(&format!("net/ipv6/conf/{device}/disable_ipv6"));
+        // Absent where IPv6 is off.
+        if without_ipv6.exists() {
+            write(&without_ipv6, "1")?;
         }
         let up = LinkUnspec::new_with_index(index(device)?).up().build();
         self.netlink.link().set(up).execute().await.with_context(|| format!("set {device} up"))

@@ -112,9 +112,11 @@ fn forwarding(
     }
 }
 
-/// `"gre"`, or `{ type = "gue", port = 5555, checksum = "csum" }`: every checksum is understood.
+/// `"gre"`, or `{ type = "gue", port = 5555, checksum = "csum" }`. Every checksum of GUE is
+/// understood without being told; a device of the kernel wants to know those of GRE.
 fn tunnel(field: &Value<'_>, faults: &mut Vec<Fault>) -> Option<Kind> {
-    let types = [("ipip", Kind::Ipip), ("gre", Kind::Gre), ("gue", Kind::Gue { port: GUE_PORT })];
+    let gre = Kind::Gre { checksum: Some(false) };
+    let types = [("ipip", Kind::Ipip), ("gre", gre), ("gue", Kind::Gue { port: GUE_PORT })];
     if field.is_text() {
         return field.word(&types, faults);
     }
@@ -127,6 +129,14 @@ fn tunnel(field: &Value<'_>, faults: &mut Vec<Fault>) -> Option<Kind> {
         (Kind::Gue { .. }, Some(port)) => {
             let port = u16::try_from(port.whole(1..=65_535, faults)?).ok()?;
             Some(Kind::Gue { port })
+        }
+        (Kind::Gre { .. }, _) => {
+            let checksums = [("nocsum", false), ("csum", true)];
+            let checksum = match table.get("checksum") {
+                Some(field) => field.word(&checksums, faults)?,
+                None => false,
+            };
+            Some(Kind::Gre { checksum: Some(checksum) })
         }
         (kind, _) => Some(kind),
     }

@@ -67,6 +67,29 @@ fn a_file_says_all_that_an_agent_needs_and_the_rest_is_not_looked_at() {
     assert_eq!(parse_agent(FILE).unwrap(), agent);
 }
 
+/// A device of the kernel takes one or the other, and is made as the file says.
+#[test]
+fn whether_gre_comes_with_checksums_is_read_as_the_director_reads_it() {
+    let gre = |tunnel: &str| {
+        let text = format!(
+            "[[service]]\nlisten = \"192.0.2.1:80/tcp\"\n[[service.server]]\n\
+             address = \"10.0.0.11\"\nforwarding = \"tunnel\"\ntunnel = {tunnel}\n"
+        );
+        parse(&text).map(|settings| settings.entries[0].forwarding)
+    };
+    for (tunnel, checksum) in [
+        ("\"gre\"", false),
+        ("{ type = \"gre\" }", false),
+        ("{ type = \"gre\", checksum = \"nocsum\" }", false),
+        ("{ type = \"gre\", checksum = \"csum\" }", true),
+    ] {
+        let kind = Kind::Gre { checksum: Some(checksum) };
+        assert_eq!(gre(tunnel).unwrap(), Forwarding::Tunnel(kind), "{tunnel}");
+    }
+    let faults = gre("{ type = \"gre\", checksum = \"remcsum\" }").unwrap_err();
+    assert_eq!(faults[0].key, "service[1].server[1].tunnel.checksum");
+}
+
 #[test]
 fn without_a_table_everything_has_its_default() {
     let settings = parse("").unwrap();

@@ -110,15 +110,15 @@ impl Table {
             return None;
         }
         let (row, offset) = self.row_and_offset(hash);
-        let known = self.cut.as_ref().and_then(|cut| cut.owner(row, offset));
-        let owner = match known {
-            Some(owner) => owner,
-            None => {
-                let owners = self.stand_ins.as_ref().map_or(&*self.rows.ids, |ids| ids);
-                *owners.get(self.place(row, offset))?
-            }
+        let place = match &self.cut {
+            Some(cut) => match cut.owner(row, offset) {
+                Ok(owner) => return Some(usize::from(owner)),
+                Err(place) => place,
+            },
+            None => self.place(row, offset),
         };
-        Some(usize::from(owner))
+        let owners = self.stand_ins.as_ref().map_or(&*self.rows.ids, |ids| ids);
+        owners.get(place).map(|&owner| usize::from(owner))
     }
 
     /// The member that has the key if the owner cannot: the next one in the row. `None` when there is

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::doctor::{self, Doctor};
 use crate::nlb::Nlb;
 use crate::plan::{Apply, PlanFile, Settle};
 use crate::settings::Assignment;
@@ -66,6 +67,9 @@ pub enum Subcommands {
         #[arg(value_name = "NAME=VALUE")]
         assignments: Vec<Assignment>,
     },
+    /// Examine this machine, director or real server, and say what is wrong and what remedies it
+    #[command(after_help = doctor::HELP)]
+    Doctor(Doctor),
     /// Show what would change if the director followed another configuration file
     Plan(PlanFile),
     /// Have the director follow another configuration file: all of it or none, for good or on trial

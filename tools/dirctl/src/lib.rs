@@ -7,6 +7,7 @@
 pub mod arguments;
 pub mod clean;
 pub mod columns;
+pub mod doctor;
 pub mod events;
 pub mod local_time;
 pub mod nlb;

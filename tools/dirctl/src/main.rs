@@ -16,7 +16,7 @@ use dirctl::outlet::{
     CANNOT_ASK, NOT_RUNNING, USAGE, WARNINGS, complain, end, paint, pretty, print, wrote,
 };
 use dirctl::settings::{self, Assignment};
-use dirctl::{events, local_time, plan, servers, status};
+use dirctl::{doctor, events, local_time, plan, servers, status};
 use director::control::api::RefusalKind;
 use director::control::client::Client;
 use director::control::nlb::{NlbReply, NlbRequest};
@@ -48,8 +48,11 @@ fn main() -> ExitCode {
     if let Subcommands::Nlb(words) = &arguments.command {
         return end(ask_nodes(&socket, words));
     }
+    if let Subcommands::Doctor(words) = &arguments.command {
+        return end(doctor::run(&socket, words));
+    }
     let outcome = match arguments.command {
-        Subcommands::Nlb(_) => Ok(0),
+        Subcommands::Nlb(_) | Subcommands::Doctor(_) => Ok(0),
         Subcommands::Plan(words) => plan::plan(&socket, &words),
         Subcommands::Apply(words) => plan::apply(&socket, &words),
         Subcommands::Confirm(words) => plan::settle(&socket, Verdict::Confirm, &words),

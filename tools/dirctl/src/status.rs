@@ -161,6 +161,7 @@ mod tests {
             connections: 3456,
             services: 1,
             ports: vec![port(0, 0), port(1, 17)],
+            packets: String::new(),
             overflow: vec![],
             health: None,
             verdicts: vec![

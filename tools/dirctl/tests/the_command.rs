@@ -72,6 +72,7 @@ impl Operations for Worried {
             connections: 0,
             services: 0,
             ports: vec![],
+            packets: String::new(),
             overflow: vec![],
             health: None,
             verdicts: vec![],

@@ -28,7 +28,8 @@ pub(crate) enum Suite {
     Dht,
     /// The operator's tools on real faults (root)
     Operate,
-    /// Switchyard next to the real kernel IPVS, packet by packet (root)
+    /// Switchyard next to the real kernel IPVS, packet by packet; the agent on a kernel with devices
+    /// for tunnels (root)
     Parity,
     /// Our ipvsadm next to the real one, byte by byte; the tools that call it (root)
     Golden,
@@ -306,7 +307,7 @@ fn owners() -> Result<Tally> {
     follow_lines(&mut command, |line| println!("{line}"))
 }
 
-/// Runs the comparison with the kernel's IPVS.
+/// Runs the comparison with the kernel's IPVS, and real servers that have that kernel.
 fn parity(quick: bool) -> Result<Tally> {
     packages::install(&packages::PARITY)?;
     build_programs()?;

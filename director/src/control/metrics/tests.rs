@@ -190,6 +190,7 @@ impl Operations for Rich {
             ports: vec![port],
             workers: vec![worker],
             verdicts: vec![count("dropped", "no_route"), count("forwarded", "sent_nat")],
+            packets: String::new(),
             overflow: vec![count("", "evicted")],
             health: None,
             warnings: vec![],

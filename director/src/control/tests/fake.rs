@@ -133,6 +133,7 @@ impl Operations for Fake {
                 transmitting: 0,
                 socket: None,
             }],
+            packets: String::new(),
             overflow: vec![],
             health: HealthSummary::of(&self.servers),
             workers: vec![],

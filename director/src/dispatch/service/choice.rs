@@ -170,8 +170,8 @@ impl Choice {
         self.scheduler.set_expirations(expirations);
     }
 
-    /// Puts other servers, newest first, and another scheduler in place of those there are, as one
-    /// change. Returns the servers that were there.
+    /// Puts other servers, newest first, in place of those there are, and another scheduler if there is
+    /// one, as one change. Returns the servers that were there.
     ///
     /// # Errors
     /// When the scheduler cannot hold them; nothing has changed then but the weights and thresholds of
@@ -179,14 +179,19 @@ impl Choice {
     pub fn replace(
         &mut self,
         members: Vec<Member>,
-        mut scheduler: Box<dyn Scheduler>,
+        scheduler: Option<Box<dyn Scheduler>>,
     ) -> Result<Vec<Member>, TooManyServers> {
         let loads: Vec<_> = members.iter().map(|member| member.server.load.clone()).collect();
         for Member { server, spec, .. } in &members {
             server.weigh(spec);
         }
-        scheduler.changed(&loads, Change::Bound)?;
-        self.scheduler = scheduler;
+        match scheduler {
+            Some(mut scheduler) => {
+                scheduler.changed(&loads, Change::Bound)?;
+                self.scheduler = scheduler;
+            }
+            None => self.scheduler.changed(&loads, Change::Bound)?,
+        }
         self.loads = loads;
         Ok(std::mem::replace(&mut self.members, members))
     }

@@ -168,3 +168,58 @@ fn a_batch_that_exchanges_servers_and_an_edit_that_exchanges_the_scheduler_choos
     assert_eq!(table.batch(back, OnRefusal::Undo, NOW).applied, 2);
     assert_eq!((1..60).map(chosen).collect::<Vec<_>>(), with_two);
 }
+
+/// The file has such a dht service with such servers.
+fn declare(table: &Table, servers: &[ServerSpec]) -> usize {
+    let mut declared = declared(servers);
+    declared[0].service.scheduler = "dht".into();
+    let changes = table.declare(&declared, &[], NOW).unwrap();
+    assert_eq!(changes.refused, []);
+    changes.made
+}
+
+#[test]
+fn a_file_makes_the_table_of_a_service_once_however_many_servers_change() {
+    let (table, seen) = watched();
+    let address = |number: u32| format!("10.77.{}.{}:80", number / 250, number % 250 + 1);
+    let mut servers: Vec<_> = (0..300).map(|number| weighing(&address(number), 1)).collect();
+    assert_eq!(declare(&table, &servers), 301, "and the service, which nobody had declared");
+    assert_eq!(seen.counts(), [1, 1, 1, 0], "300 servers");
+    assert_eq!(declare(&table, &servers), 0);
+    assert_eq!(seen.counts(), [0, 0, 0, 0], "nothing new");
+
+    // An operator's server stays, and so does what he has changed of one that the file has not.
+    let own = weighing("10.78.0.1:80", 1);
+    done(&table, Command::AddServer { service: key(), server: own });
+    done(&table, Command::EditServer { service: key(), server: weighing(&address(9), 3) });
+    seen.counts();
+    let before = table.service(&key()).unwrap();
+    let stays = before.choice().members().last().unwrap().server.clone();
+    servers.drain(100..200);
+    servers[5].weight = 7;
+    servers.extend((300..350).map(|number| weighing(&address(number), 2)));
+    assert_eq!(declare(&table, &servers), 100 + 1 + 50);
+    assert_eq!(seen.counts(), [1, 1, 1, 0], "100 removed, 1 edited, 50 added");
+    let after = table.service(&key()).unwrap();
+    assert!(Arc::ptr_eq(&before, &after));
+    assert!(Arc::ptr_eq(&stays, &after.choice().members().last().unwrap().server));
+
+    // The same, one by one.
+    let plain = self::table();
+    let add = |address: &str, weight| Command::AddServer {
+        service: key(),
+        server: weighing(address, weight),
+    };
+    done(
+        &plain,
+        Command::AddService { service: ServiceSpec { scheduler: "dht".into(), ..service() } },
+    );
+    let stayed = (0..100).chain(200..300);
+    for number in stayed {
+        let weight = [1, 7, 3][usize::from(number == 5) + 2 * usize::from(number == 9)];
+        done(&plain, add(&address(number), weight));
+    }
+    done(&plain, add("10.78.0.1:80", 1));
+    (300..350).for_each(|number| done(&plain, add(&address(number), 2)));
+    assert_eq!(weights(&table), weights(&plain));
+}

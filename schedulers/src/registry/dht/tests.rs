@@ -121,6 +121,21 @@ fn the_key_is_what_the_options_say() {
 }
 
 #[test]
+fn the_table_has_as_many_rows_as_the_options_say() {
+    for variants in [1, 7, 512] {
+        let placed = PlacementOptions { variants, sticky: false };
+        let options = Options { placement: placed, ..options(false, HashBy::Source) };
+        let mut service = Service::with_options("dht", &[1, 2, 3, 4, 5], &options);
+        let members: Vec<_> = service.servers.iter().map(|server| Member::of(server)).collect();
+        let table = Table::build(&members, placed).unwrap();
+        let owner = |key: Key| table.owner(key.hash_by(HashBy::Source));
+        let expected: Vec<_> =
+            clients().map(|key| Some(service.servers[owner(key)?].id().0)).collect();
+        assert_eq!(placement(&mut service), expected, "{variants}");
+    }
+}
+
+#[test]
 fn a_nameless_packet_goes_by_its_source() {
     let mut by_name = Service::with_options("dht", &[1; 50], &options(false, HashBy::Name));
     let mut by_source = service(&[1; 50], false);

@@ -2,7 +2,7 @@
 //! does.
 
 use director::control::api::{
-    Bias, BiasWindow, Extras, GoneServer, MssClamp, NoDestination, OwnTimeouts, Teardown,
+    Bias, BiasWindow, Extras, GoneServer, HashKey, MssClamp, NoDestination, OwnTimeouts, Teardown,
 };
 
 use super::service::timeout;
@@ -29,6 +29,9 @@ pub const ALL: &[&Flag] = &[
     &BIAS,
     &BIAS_WINDOW,
     &TEARDOWN,
+    &HASH_KEY,
+    &STICKY,
+    &VARIANTS,
 ];
 
 const fn flag(
@@ -262,6 +265,63 @@ pub const TEARDOWN: Flag = flag(
     },
 );
 
+/// `--hash-key`
+pub const HASH_KEY: Flag = flag(
+    "hash-key",
+    Argument::Required("{source|source-port|destination|tuple|dns-name}"),
+    Opt::HashKey,
+    "With -A and -E: what decides on the server with schedulers dht, mh, sh and dh, in place of what the \
+     scheduler goes by itself. dns-name is the name in a DNS question, for UDP.",
+    |draft, value| {
+        let value = value.unwrap_or_default();
+        let key = HASH_KEYS.iter().find(|(word, _)| *word == value);
+        let Some((_, key)) = key else {
+            let words = HASH_KEYS.map(|(word, _)| word);
+            let message = format!("--hash-key takes one of {}", words.join(", "));
+            return Err(Failure::usage(message));
+        };
+        extras(draft).placement.key = Some(*key);
+        Ok(())
+    },
+);
+
+/// The words for what decides on the server, as the configuration file has them.
+pub const HASH_KEYS: [(&str, HashKey); 5] = [
+    ("source", HashKey::Source),
+    ("source-port", HashKey::SourcePort),
+    ("destination", HashKey::Destination),
+    ("tuple", HashKey::Tuple),
+    ("dns-name", HashKey::DnsName),
+];
+
+/// `--sticky`
+pub const STICKY: Flag = flag(
+    "sticky",
+    Argument::None,
+    Opt::Sticky,
+    "With -A and -E and scheduler dht: a server of weight 0 keeps its part of the keys, which the next \
+     one serves meanwhile; nobody else's keys move. The same as -b dht-sticky.",
+    |draft, _| {
+        extras(draft).placement.sticky = true;
+        Ok(())
+    },
+);
+
+/// `--variants`
+pub const VARIANTS: Flag = flag(
+    "variants",
+    Argument::Required("rows"),
+    Opt::Variants,
+    "With -A and -E and scheduler dht: rows of its table, 1 to 65535; 512 by itself.",
+    |draft, value| {
+        let rows = number(value.unwrap_or_default(), 1, u16::MAX.into());
+        extras(draft).placement.variants = rows
+            .and_then(|rows| u16::try_from(rows).ok())
+            .ok_or_else(|| Failure::usage("--variants takes 1 to 65535 rows"))?;
+        Ok(())
+    },
+);
+
 /// Speaking of one of them sets all: an edit replaces what is there.
 fn extras(draft: &mut Draft) -> &mut Extras {
     draft.extras.get_or_insert_default()
@@ -272,6 +332,7 @@ mod tests {
     use super::*;
     use crate::order::testing::{complaint, order, service};
     use crate::order::{Order, What};
+    use director::control::api::Placement;
 
     #[test]
     fn an_edit_that_does_not_speak_of_extras_leaves_them_and_one_that_does_sets_all() {
@@ -279,7 +340,7 @@ mod tests {
         assert_eq!(extras("-E -t 10.0.0.1:80 -s rr"), None);
         let line = "-A -t 10.0.0.1:80 --service-timeouts 7200,0,10 --gone-server rst \
                     --no-destination rst --leave-quiesced --mss-clamp 1400 --bias ilb:2 \
-                    --bias-window 250 --teardown eager";
+                    --bias-window 250 --teardown eager --hash-key tuple --sticky --variants 7";
         let timeouts = OwnTimeouts { tcp: 7200, tcp_fin: 0, udp: 10 };
         let all = Extras {
             timeouts,
@@ -290,7 +351,7 @@ mod tests {
             bias: Bias::Ilb(2),
             bias_window: BiasWindow(250),
             teardown: Teardown::Eager,
-            ..Extras::default()
+            placement: Placement { key: Some(HashKey::Tuple), sticky: true, variants: 7 },
         };
         assert_eq!(extras(line), Some(all));
         let route = Extras { mss_clamp: MssClamp::ByRoute(true), ..Extras::default() };
@@ -310,6 +371,9 @@ mod tests {
             ("--bias-window 99", "100 to 60000"),
             ("--bias-window 60001", "100 to 60000"),
             ("--teardown rst", "lazy, eager or none"),
+            ("--hash-key name", "source, source-port, destination, tuple, dns-name"),
+            ("--variants 0", "1 to 65535"),
+            ("--variants 65536", "1 to 65535"),
         ] {
             let (message, code) = complaint(&format!("-A -t 10.0.0.1:80 {option}"));
             assert!(message.contains(word) && code == 2, "{option}: {message}");

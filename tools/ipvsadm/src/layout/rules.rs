@@ -3,12 +3,13 @@
 
 use director::control::api::{
     Bias, BiasWindow, Extras, Forwarding, GoneServer, MssClamp, NoDestination, OwnTimeouts,
-    Persistence, Protocol, ServerSpec, ServerView, ServiceKey, ServiceSpec, ServiceView, Teardown,
-    Timeouts, Tunnel, TunnelChecksum,
+    Persistence, Placement, Protocol, ServerSpec, ServerView, ServiceKey, ServiceSpec, ServiceView,
+    Teardown, Timeouts, Tunnel, TunnelChecksum,
 };
 
 use super::table::mask;
 use super::{flags_of, line, protocol_of, scheduler_flags, sort};
+use crate::flags::extensions::HASH_KEYS;
 use crate::names::Names;
 
 /// The lines of one service: its own, then those of its servers.
@@ -33,8 +34,9 @@ pub fn full_service(service: &ServiceView) -> String {
     let ServiceView { spec, servers, .. } = service;
     let key = service_key(&spec.key, &Names::default());
     let options = options_but_flags(spec);
-    // By number: the third flag of sh and mh has no other name.
-    let flags = scheduler_flags("", flags_of(spec));
+    // By number: the third flag of sh and mh has no other name. What the file says of dht in its own words
+    // is among the options.
+    let flags = scheduler_flags("", spec.flags);
     let flags = if flags.is_empty() { String::new() } else { format!(" -b {}", flags.join(",")) };
     let extras = spec.extras.map_or_else(String::new, |extras| extra_options(&extras));
     line(&mut text, format_args!("-A {key}{options}{flags}{extras}"));
@@ -66,8 +68,7 @@ fn extra_options(extras: &Extras) -> String {
         bias,
         bias_window,
         teardown,
-        // The file and the control API say it; what `-b` says of it is in the flags.
-        placement: _,
+        placement: Placement { key, sticky, variants },
     } = *extras;
     let mut text = String::new();
     if timeouts != OwnTimeouts::default() {
@@ -102,6 +103,14 @@ fn extra_options(extras: &Extras) -> String {
         Teardown::Eager => " --teardown eager",
         Teardown::None => " --teardown none",
     });
+    let key = HASH_KEYS.iter().find(|(_, it)| Some(*it) == key);
+    key.iter().for_each(|(word, _)| text.push_str(&format!(" --hash-key {word}")));
+    if sticky {
+        text.push_str(" --sticky");
+    }
+    if variants != Placement::default().variants {
+        text.push_str(&format!(" --variants {variants}"));
+    }
     text
 }
 

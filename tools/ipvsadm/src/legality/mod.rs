@@ -165,6 +165,12 @@ names! {
         BiasWindow = "bias-window",
         /// `--teardown`
         Teardown = "teardown",
+        /// `--hash-key`
+        HashKey = "hash-key",
+        /// `--sticky`
+        Sticky = "sticky",
+        /// `--variants`
+        Variants = "variants",
     }
 }
 

@@ -30,6 +30,9 @@ const SERVICE: Row = Row {
         Opt::Bias,
         Opt::BiasWindow,
         Opt::Teardown,
+        Opt::HashKey,
+        Opt::Sticky,
+        Opt::Variants,
     ],
     exclusive: &[],
 };

@@ -13,7 +13,7 @@ fn given(options: &[Opt]) -> Given {
 
 const SERVICE: &str = "scheduler persistent netmask ops pe sched-flags \
     service-timeouts gone-server no-destination leave-quiesced mss-clamp \
-    bias bias-window teardown";
+    bias bias-window teardown hash-key sticky variants";
 
 /// The reference's table, and ours in what ipvsadm does not have: `+` required, then optional, then `|` exclusive.
 const TABLE: &[(Action, &str, &str, &str)] = &[

@@ -118,6 +118,8 @@ fn everything_saved_rebuilds_the_same_table_in_the_same_order() {
         -A -f 7 -s wlc\n\
         -A -t 10.0.0.1:80 -s rr --service-timeouts 7200,0,0 --gone-server rst --mss-clamp 1400\n\
         -A -t 10.0.0.2:80 -s wlc --bias ilb:4 --bias-window 500 --teardown eager\n\
+        -A -u 10.0.0.3:53 -s dht --hash-key dns-name --sticky --variants 64\n\
+        -A -t 10.0.0.4:80 -s mh -b mh-port --hash-key tuple\n\
         -a -t 10.0.0.1:80 -r 10.0.0.12:80 -g -w 1 -x 10 -y 5\n\
         -a -t 10.0.0.1:80 -r 10.0.0.11:80 -g -w 1\n";
     said(&served, "-R", rules);

@@ -180,6 +180,7 @@ impl Operations for Table {
             services: 0,
             ports: vec![],
             health: None,
+            packets: String::new(),
             overflow: vec![],
             verdicts: vec![],
             warnings: vec![],

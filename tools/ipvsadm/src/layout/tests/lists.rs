@@ -109,6 +109,27 @@ fn saved_rules_are_as_in_the_reference_and_read_back_as_what_they_were() {
     }
 }
 
+#[test]
+fn every_key_that_a_scheduler_can_have_is_saved_in_full() {
+    use crate::flags::extensions::HASH_KEYS;
+    use crate::order::testing;
+    use director::control::api::{Extras, Placement};
+    let mut service = example().into_iter().find(|service| service.servers.len() == 2).unwrap();
+    let keys = HASH_KEYS.iter().map(|&(_, key)| Some(key)).chain([None]);
+    for (key, flags) in keys.flat_map(|key| [(key, 0), (key, 0x8), (key, 0x38)]) {
+        for (sticky, variants) in [(false, 512), (true, 1), (true, 512), (false, 65_535)] {
+            service.spec.scheduler = "dht".to_owned();
+            service.spec.flags = flags;
+            let placement = Placement { key, sticky, variants };
+            let extras = Extras { placement, ..Extras::default() };
+            service.spec.extras = (extras != Extras::default()).then_some(extras);
+            let text = rules::full_service(&service);
+            let line = text.lines().next().unwrap();
+            assert_eq!(testing::service(line), service.spec, "{line}");
+        }
+    }
+}
+
 /// As a negative number, which is what ipvsadm makes of it, it could not be restored.
 #[test]
 fn a_large_mark_is_saved_as_the_number_that_it_is() {
