@@ -6,9 +6,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod capture;
 pub mod config;
 pub mod control;
 pub mod dispatch;
+pub mod explain;
 pub mod filter;
 pub mod fwmark;
 pub mod health;
@@ -20,3 +22,4 @@ pub mod process;
 pub mod steer;
 pub mod table;
 pub mod worker;
+pub mod world;

@@ -16,7 +16,7 @@ pub(crate) use connections::Connections;
 
 use crate::server::BUCKETS;
 use crate::watched::{Measures, Rule, Watched};
-use crate::weight::each;
+use crate::weight::{Words, each};
 use crate::{Change, Options, Server};
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,6 +63,7 @@ pub(crate) trait Scale: Measures<Standing> {
 /// Chooses the server of the lightest value, the newest of equals.
 pub(crate) struct Biased<S> {
     watched: Watched<Standing, S>,
+    words: Words,
     /// How long a part of the window is.
     part: Duration,
     has_window: bool,
@@ -71,17 +72,33 @@ pub(crate) struct Biased<S> {
 }
 
 impl<S: Scale> Biased<S> {
-    /// The lightest by `scale`. Of the options it takes the window.
-    pub(crate) fn by(scale: S, options: &Options) -> Biased<S> {
+    /// The lightest by `scale`. Of the options it takes the window; `words` tell what a server carries.
+    pub(crate) fn by(scale: S, words: Words, options: &Options) -> Biased<S> {
         let window = options.bias_window;
         let has_window = !window.is_zero();
         let part = if has_window { window / BUCKETS as u32 } else { WITHOUT_WINDOW };
         let rule = Rule { nobody: Standing::NONE, measure: scale, join: Standing::join };
         Biased {
             watched: Watched::by(rule),
+            words,
             part: part.max(SHORTEST_PART),
             has_window,
             next_part: None,
+        }
+    }
+
+    /// The same over forks of the list, whose connections in progress are counted already.
+    pub(crate) fn over(&self, servers: &[Arc<Server>]) -> Biased<S> {
+        Biased { watched: self.watched.fork(servers), ..*self }
+    }
+
+    /// What a server carries and comes to, in words.
+    pub(crate) fn words(&self, server: &Server) -> String {
+        let Standing { value, .. } = self.scale().measure(server);
+        let (words, in_progress) = ((self.words)(server), server.in_progress());
+        match value.is_finite() {
+            true => format!("{words}, {in_progress} in progress: {value:.4} full"),
+            false => words,
         }
     }
 

@@ -9,7 +9,7 @@
 //! of log n comparisons per change.
 
 use crate::watched::{Rule, Watched};
-use crate::weight::{Burden, Measure, UNBEARABLE, each, is_lighter, least_loaded};
+use crate::weight::{Burden, Measure, UNBEARABLE, Words, each, is_lighter, least_loaded};
 use crate::{Change, Key, Scheduler, Server, TooManyServers};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,15 +17,26 @@ use std::time::Duration;
 /// Chooses the server of the lightest burden, the newest of equals.
 pub(crate) struct Least {
     measure: Measure,
+    words: Words,
     watched: Watched<Burden>,
 }
 
 impl Least {
-    /// The lightest by `measure`.
-    pub(crate) fn by(measure: Measure) -> Least {
+    /// The lightest by `measure`; `words` tell what a server comes to.
+    pub(crate) fn by(measure: Measure, words: Words) -> Least {
         let lighter = |older, newer| if is_lighter(older, newer) { older } else { newer };
         let rule = Rule { nobody: UNBEARABLE, measure, join: lighter };
-        Least { measure, watched: Watched::by(rule) }
+        Least { measure, words, watched: Watched::by(rule) }
+    }
+
+    /// The same over forks of the list.
+    pub(crate) fn over(&self, servers: &[Arc<Server>]) -> Least {
+        Least { watched: self.watched.fork(servers), ..*self }
+    }
+
+    /// What a server comes to, in words.
+    pub(crate) fn words(&self, server: &Server) -> String {
+        (self.words)(server)
     }
 
     /// Follows a change of the list; `servers` is the list after it.
@@ -52,6 +63,14 @@ impl Scheduler for Least {
 
     fn choose(&mut self, servers: &[Arc<Server>], _: &Key, _: Duration) -> Option<usize> {
         self.lightest(servers)
+    }
+
+    fn fork(&self, servers: &[Arc<Server>], _: &Key) -> Box<dyn Scheduler> {
+        Box::new(self.over(servers))
+    }
+
+    fn figure(&self, _: usize, server: &Server) -> String {
+        self.words(server)
     }
 }
 

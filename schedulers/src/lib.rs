@@ -21,6 +21,8 @@ mod biased;
 mod board;
 mod least;
 mod lightest;
+#[cfg(test)]
+mod fork_tests;
 mod locality;
 pub mod placement;
 mod preparation;
@@ -186,6 +188,14 @@ pub struct TooManyServers {
 ///         // From tail to head, since `max_by_key` keeps the last of equals.
 ///         (0..servers.len()).rev().filter(|&index| servers[index].is_eligible()).max_by_key(room)
 ///     }
+///
+///     fn fork(&self, _: &[Arc<Server>], _: &Key) -> Box<dyn Scheduler> {
+///         Box::new(MostRoom)
+///     }
+///
+///     fn figure(&self, _: usize, server: &Server) -> String {
+///         format!("{} active of weight {}", server.active(), server.weight())
+///     }
 /// }
 ///
 /// let server = |id, weight| {
@@ -262,4 +272,34 @@ pub trait Scheduler: Send {
     /// The index in `servers` of the server that shall have the connection, or `None` when no
     /// server may. `now` is monotonic time since an arbitrary start.
     fn choose(&mut self, servers: &[Arc<Server>], key: &Key, now: Duration) -> Option<usize>;
+
+    /// Another scheduler in the same state, for choices by this key: what it is asked once, this one
+    /// would have answered, and nobody else learns of it. `servers` are forks ([`Server::fork`]) of the
+    /// list, in its order.
+    ///
+    /// ```
+    /// # use schedulers::{Change, Key, Options, Server, ServerId, create};
+    /// # use std::{sync::Arc, time::Duration};
+    /// # let address = "10.0.0.1".parse().unwrap();
+    /// # let server = |id| Arc::new(Server::new(ServerId(id), address, 80, 1));
+    /// # let servers = [server(1), server(2)];
+    /// # let (now, port) = (Duration::ZERO, 80);
+    /// # let key = Key { protocol: 6, source: address, source_port: 1, destination: address, destination_port: port, name: None };
+    /// let mut scheduler = create("rr", &Options::default()).unwrap();
+    /// scheduler.changed(&servers, Change::Bound).unwrap();
+    /// let forks = servers.each_ref().map(|server| Arc::new(server.fork()));
+    /// let foreseen = scheduler.fork(&forks, &key).choose(&forks, &key, now);
+    /// assert_eq!(foreseen, scheduler.choose(&servers, &key, now));
+    /// ```
+    fn fork(&self, servers: &[Arc<Server>], key: &Key) -> Box<dyn Scheduler>;
+
+    /// What the server at `index` comes to in a comparison, in a few words: `3*256+7 over weight 2`.
+    fn figure(&self, index: usize, server: &Server) -> String;
+
+    /// Where the search for a server begins, in a few words: `after 10.0.0.1:80`, `slot 17 of 256, of
+    /// 10.0.0.2:80`. Empty when all servers are compared. By default it is.
+    fn bearings(&self, servers: &[Arc<Server>], key: &Key) -> String {
+        let _ = (servers, key);
+        String::new()
+    }
 }

@@ -6,7 +6,7 @@
 
 use crate::biased::{Biased, Connections};
 use crate::least::Least;
-use crate::weight::{Measure, least_loaded};
+use crate::weight::{Measure, Words, least_loaded};
 use crate::{Bias, Change, Key, Options, Scheduler, Server, TooManyServers};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,19 +20,39 @@ pub(crate) enum Lightest {
 }
 
 impl Lightest {
-    /// The lightest by `measure`. Of the options it takes bias and window.
-    pub(crate) fn by(measure: Measure, options: &Options) -> Lightest {
+    /// The lightest by `measure`, told in `words`. Of the options it takes bias and window.
+    pub(crate) fn by(measure: Measure, words: Words, options: &Options) -> Lightest {
         match options.bias {
-            Bias::None => Lightest::Plain(Least::by(measure), measure),
-            bias => Lightest::Biased(Biased::by(Connections::by(measure, bias), options)),
+            Bias::None => Lightest::Plain(Least::by(measure, words), measure),
+            bias => Lightest::Biased(Biased::by(Connections::by(measure, bias), words, options)),
         }
     }
 
     /// A scheduler that does just this.
-    pub(crate) fn scheduler(measure: Measure, options: &Options) -> Box<dyn Scheduler> {
-        match Lightest::by(measure, options) {
+    pub(crate) fn scheduler(
+        measure: Measure,
+        words: Words,
+        options: &Options,
+    ) -> Box<dyn Scheduler> {
+        match Lightest::by(measure, words, options) {
             Lightest::Plain(least, _) => Box::new(least),
             biased @ Lightest::Biased(_) => Box::new(biased),
+        }
+    }
+
+    /// The same over forks of the list.
+    pub(crate) fn over(&self, servers: &[Arc<Server>]) -> Lightest {
+        match self {
+            Lightest::Plain(least, measure) => Lightest::Plain(least.over(servers), *measure),
+            Lightest::Biased(biased) => Lightest::Biased(biased.over(servers)),
+        }
+    }
+
+    /// What a server comes to, in words.
+    pub(crate) fn words(&self, server: &Server) -> String {
+        match self {
+            Lightest::Plain(least, _) => least.words(server),
+            Lightest::Biased(biased) => biased.words(server),
         }
     }
 
@@ -80,5 +100,13 @@ impl Scheduler for Lightest {
 
     fn choose(&mut self, servers: &[Arc<Server>], _: &Key, now: Duration) -> Option<usize> {
         self.lightest(servers, now)
+    }
+
+    fn fork(&self, servers: &[Arc<Server>], _: &Key) -> Box<dyn Scheduler> {
+        Box::new(self.over(servers))
+    }
+
+    fn figure(&self, _: usize, server: &Server) -> String {
+        self.words(server)
     }
 }

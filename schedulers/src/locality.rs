@@ -39,6 +39,8 @@ pub(crate) fn is_swamped(server: &Server, servers: &[Arc<Server>]) -> bool {
 /// so that no packet has to wait for an allocation.
 pub(crate) struct Destinations<T> {
     entries: HashMap<IpAddr, Entry<T>, FixedState>,
+    /// Addresses that are remembered beside these: those of which this is a fork.
+    elsewhere: usize,
     /// After how long without use an address is forgotten.
     expiration: Duration,
     next_review: Option<Duration>,
@@ -55,9 +57,32 @@ impl<T> Destinations<T> {
     pub(crate) fn new(seed: u64, expiration: Duration) -> Destinations<T> {
         Destinations {
             entries: HashMap::with_capacity_and_hasher(MOST, FixedState::with_seed(seed)),
+            elsewhere: 0,
             expiration,
             next_review: None,
             quiet_reviews: 1,
+        }
+    }
+
+    /// What is remembered for an address, without use.
+    pub(crate) fn peek(&self, address: IpAddr) -> Option<&T> {
+        self.entries.get(&address).map(|entry| &entry.value)
+    }
+
+    /// The same for one address only; of the others it is remembered how many they are. `copy` makes
+    /// another value.
+    pub(crate) fn fork(&self, address: IpAddr, copy: impl FnOnce(&T) -> T) -> Destinations<T> {
+        let mut entries = HashMap::with_hasher(FixedState::default());
+        if let Some(entry) = self.entries.get(&address) {
+            let value = copy(&entry.value);
+            entries.insert(address, Entry { value, last_use: entry.last_use });
+        }
+        Destinations {
+            elsewhere: self.elsewhere + self.entries.len() - entries.len(),
+            entries,
+            expiration: self.expiration,
+            next_review: self.next_review,
+            quiet_reviews: self.quiet_reviews,
         }
     }
 
@@ -80,7 +105,7 @@ impl<T> Destinations<T> {
 
     /// Whether another address can be remembered.
     pub(crate) fn has_room(&self) -> bool {
-        self.entries.len() < MOST
+        self.entries.len() + self.elsewhere < MOST
     }
 
     /// Remembers something for an address; not when there is no room.

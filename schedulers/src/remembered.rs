@@ -35,6 +35,14 @@ impl Remembered {
     }
 }
 
+/// Where a search goes on that begins behind a server, in words.
+pub(crate) fn after(cursor: Option<Remembered>, servers: &[Arc<Server>]) -> String {
+    match cursor.and_then(|cursor| cursor.find(servers)).and_then(|index| servers.get(index)) {
+        Some(server) => format!("the next after {}", server.name()),
+        None => "from the head of the list".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

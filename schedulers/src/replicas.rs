@@ -58,6 +58,22 @@ impl Replicas {
         Replicas { nodes: Vec::with_capacity(MOST_MEMBERS), free: END }
     }
 
+    /// A pool for the members of a fork's one set, which takes room when they come.
+    pub(crate) fn of_one_set() -> Replicas {
+        Replicas { nodes: Vec::new(), free: END }
+    }
+
+    /// The same set in another pool.
+    pub(crate) fn copy(&self, set: &Set, pool: &mut Replicas) -> Set {
+        let mut members: Vec<Remembered> = self.members(set).copied().collect();
+        members.reverse();
+        let mut copy = Set::empty(set.last_change);
+        for member in members {
+            pool.insert(&mut copy, member, set.last_change);
+        }
+        copy
+    }
+
     /// A set's members, the last to join first.
     pub(crate) fn members<'a>(&'a self, set: &Set) -> impl Iterator<Item = &'a Remembered> {
         let node = |at: u32| self.nodes.get(at as usize);

@@ -83,6 +83,25 @@ impl Server {
         }
     }
 
+    /// Another one as this one is now, that nobody watches: what happens to one of them does not
+    /// concern the other.
+    #[must_use]
+    pub fn fork(&self) -> Server {
+        Server {
+            id: self.id,
+            address: self.address,
+            port: self.port,
+            weight: AtomicI32::new(self.weight()),
+            last_weight: AtomicI32::new(self.last_weight()),
+            thresholds: AtomicU64::new(self.thresholds.load(SeqCst)),
+            connections: AtomicU64::new(self.connections.load(SeqCst)),
+            overloaded: AtomicBool::new(self.is_overloaded()),
+            progress: self.progress.fork(),
+            slot: AtomicU32::new(UNWATCHED),
+            board: ArcSwapOption::empty(),
+        }
+    }
+
     /// Which server this is.
     pub fn id(&self) -> ServerId {
         self.id
@@ -96,6 +115,11 @@ impl Server {
     /// The server's port, host order.
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Address and port, as they are written.
+    pub(crate) fn name(&self) -> String {
+        std::net::SocketAddr::new(self.address, self.port).to_string()
     }
 
     /// The weight, 0..=2147483647; 0 = quiesced.

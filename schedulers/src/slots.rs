@@ -8,7 +8,7 @@ use crate::remembered::Remembered;
 use std::sync::Arc;
 
 /// A fixed number of slots, each with a server or empty.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Slots {
     slots: Box<[Option<Remembered>]>,
 }
@@ -78,6 +78,16 @@ impl Slots {
             }
         }
         None
+    }
+
+    /// Whose `slot` is, in words.
+    pub(crate) fn words(&self, servers: &[Arc<Server>], slot: usize) -> String {
+        let place = format!("slot {slot} of {}", self.len());
+        let owner = self.owner(slot).and_then(|owner| owner.find(servers));
+        match owner.and_then(|index| servers.get(index)) {
+            Some(server) => format!("{place}, of {}", server.name()),
+            None => format!("{place}, of nobody"),
+        }
     }
 
     fn owner(&self, slot: usize) -> Option<&Remembered> {

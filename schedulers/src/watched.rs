@@ -50,6 +50,14 @@ impl<T: Copy + PartialEq, M: Measures<T>> Watched<T, M> {
         Watched { rule, tree: None }
     }
 
+    /// The same over other servers, which are forks of the list: only the rule is remembered, the rest
+    /// is measured.
+    pub(crate) fn fork(&self, servers: &[Arc<Server>]) -> Watched<T, M> {
+        let mut fork = Watched::by(self.rule);
+        fork.follow(servers, Change::Bound);
+        fork
+    }
+
     /// The rule that holds.
     pub(crate) fn rule(&self) -> &Rule<T, M> {
         &self.rule

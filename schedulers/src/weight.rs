@@ -83,6 +83,34 @@ fn by_weight(server: &Server, load: impl Fn(&Server) -> u64) -> Burden {
     (load(server), weight)
 }
 
+/// What a server comes to, in words.
+pub(crate) type Words = fn(&Server) -> String;
+
+/// Of [`overhead`].
+pub(crate) fn overhead_words(server: &Server) -> String {
+    format!("{}*256+{}", server.active(), server.connections())
+}
+
+/// Of [`overhead_by_weight`].
+pub(crate) fn overhead_by_weight_words(server: &Server) -> String {
+    format!("{} over weight {}", overhead_words(server), server.weight())
+}
+
+/// Of [`expected_delay`].
+pub(crate) fn expected_delay_words(server: &Server) -> String {
+    format!("{}+1 active over weight {}", server.active(), server.weight())
+}
+
+/// Of [`queue`].
+pub(crate) fn queue_words(server: &Server) -> String {
+    if server.active() == 0 { "idle".to_owned() } else { expected_delay_words(server) }
+}
+
+/// Of [`lightness`].
+pub(crate) fn weight_words(server: &Server) -> String {
+    format!("weight {}", server.weight())
+}
+
 /// Greatest common divisor of the positive ones among `weights`; 0 when there is none.
 pub(crate) fn greatest_common_divisor(weights: impl Iterator<Item = i32>) -> i32 {
     weights.filter(|&weight| weight > 0).fold(0, gcd)

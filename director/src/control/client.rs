@@ -19,12 +19,14 @@ use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::api::{
     Applied, Batch, BatchOutcome, CommandRefusal, ConnectionView, OnRefusal, Refusal, ServiceView,
-    Status, Timeouts,
+    Status, Timeouts, VerdictCount,
 };
 use super::events::Told;
+use super::explain::{Explanation, Question};
 use super::filter::ConnectionFilter;
 use super::health::ServerHealth;
 use super::nlb::{NlbReply, NlbRequest};
@@ -189,6 +191,14 @@ impl Client {
         self.parse(&answer)
     }
 
+    /// What would become of a packet, and why. Changes nothing.
+    ///
+    /// # Errors
+    /// See [`ClientError`]; also when the packet cannot be read.
+    pub fn explain(&mut self, question: &Question) -> Result<Explanation, ClientError> {
+        self.post("/v1/explain", question)
+    }
+
     fn post<Q: Serialize, A: DeserializeOwned>(
         &mut self,
         path: &str,
@@ -234,6 +244,52 @@ impl Client {
             query => format!("/v1/connections?{query}"),
         };
         self.lines(&path, |client, line| Ok(each(client.parse(line)?)))
+    }
+
+    /// Every reason to forward, pass or drop a packet, with its count.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn drops(&mut self) -> Result<Vec<VerdictCount>, ClientError> {
+        self.get("/v1/drops")
+    }
+
+    /// Captures packets (`query` is what stands behind the question mark, see `docs/control-api.md`): calls
+    /// `each` for every piece of a pcapng file as it comes in, until it breaks, the capture is over, or
+    /// somebody interrupts (SIGINT, SIGTERM).
+    ///
+    /// # Errors
+    /// See [`ClientError`]; also when the director ends meanwhile.
+    pub fn capture(
+        &mut self,
+        query: &str,
+        mut each: impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<(), ClientError> {
+        let (runtime, path) = (&self.runtime, &self.path);
+        let system = |error| ClientError::System { path: path.clone(), error };
+        let signals = runtime.block_on(async {
+            Ok((signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?))
+        });
+        let (mut interrupt, mut terminate) = signals.map_err(system)?;
+        let response = self.send(Method::GET, &format!("/v1/capture?{query}"), Bytes::new())?;
+        let mut body = self.checked(response)?.into_body();
+        loop {
+            let (runtime, path) = (&self.runtime, &self.path);
+            let frame = runtime.block_on(async {
+                tokio::select! {
+                    frame = patient(path, body.frame()) => frame,
+                    _ = interrupt.recv() => Ok(None),
+                    _ = terminate.recv() => Ok(None),
+                }
+            })?;
+            let Some(frame) = frame else { return Ok(()) };
+            let frame = frame.map_err(|error| broken(path, &error))?;
+            if let Ok(bytes) = frame.into_data()
+                && each(&bytes).is_break()
+            {
+                return Ok(());
+            }
+        }
     }
 
     /// Calls `each` for every line of an answer, as it comes in.

@@ -136,7 +136,7 @@ impl End {
             && self.protocol.is_none_or(|wanted| Some(wanted) == protocol)
     }
 
-    fn read(text: &str) -> Option<End> {
+    pub(super) fn read(text: &str) -> Option<End> {
         let (ends, protocol) = match text.split_once('/') {
             Some((ends, name)) => {
                 let mut all = Protocol::ALL.into_iter();

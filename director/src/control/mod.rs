@@ -15,9 +15,11 @@
 
 pub mod api;
 mod batch;
+pub mod capture;
 pub mod client;
 mod client_error;
 pub mod events;
+pub mod explain;
 pub mod exporter;
 mod extras;
 pub mod filter;

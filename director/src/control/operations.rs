@@ -5,12 +5,15 @@ use super::api::{
     BatchOutcome, CommandRefusal, ConnectionView, OnRefusal, Refusal, RefusalKind, ServerSpec,
     ServiceKey, ServiceSpec, ServiceView, Status, Timeouts, VerdictCount,
 };
+use super::explain::{Explanation, Question};
 use super::health::ServerHealth;
 use super::nlb::{NlbReply, NlbRequest};
 use super::plan::{ApplyRequest, FileApplied, Plan, PlanRequest, Settled, Verdict};
 use super::workers::StateCount;
+use crate::capture::Feed;
 use crate::fwmark::Rule;
 use crate::health::journal::Journal;
+use crate::worker::tap::Wanted;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -145,6 +148,18 @@ pub trait Operations: Send + Sync {
     /// and not between two of them.
     fn connections(&self, part: usize) -> Option<Vec<ConnectionView>>;
 
+    /// Begins a capture of packets.
+    ///
+    /// # Errors
+    /// When there are too many; by default always.
+    fn capture(&self, wanted: &Wanted) -> Result<Feed, Refusal> {
+        let _ = wanted;
+        Err(Refusal {
+            error: RefusalKind::Unsupported,
+            message: "no packets pass through here: only a dispatcher's can be captured".to_owned(),
+        })
+    }
+
     /// Every fate of a packet with its count since start, also those that have met none. By default
     /// those of the status.
     fn verdicts(&self) -> Vec<VerdictCount> {
@@ -154,6 +169,16 @@ pub trait Operations: Send + Sync {
     /// Connections by protocol and state, without stopping anything. By default nobody has any.
     fn connection_states(&self) -> Vec<StateCount> {
         Vec::new()
+    }
+
+    /// What would become of a packet, and why. Changes nothing.
+    ///
+    /// # Errors
+    /// A packet that cannot be read. By default nobody can say.
+    fn explain(&self, question: Question) -> Result<Explanation, Refusal> {
+        drop(question);
+        let message = "packets cannot be explained here".to_owned();
+        Err(Refusal { error: RefusalKind::Unsupported, message })
     }
 
     /// What is asked of a node of mode nlb. May take some seconds: other hosts may have to be asked.

@@ -13,17 +13,20 @@ use hyper::{Response, StatusCode};
 use serde::Serialize;
 
 use super::api::{Refusal, RefusalKind};
+use super::capture::CaptureStream;
 use super::follow::EventStream;
 use super::listing::ServiceStream;
 use super::stream::ConnectionStream;
 use super::{VERSION, VERSION_HEADER};
 
-/// The body of an answer: in one piece, or services, the connection table or events piece by piece.
+/// The body of an answer: in one piece, or services, the connection table, events
+/// or packets piece by piece.
 pub(super) enum ReplyBody {
     Whole(Full<Bytes>),
     Services(ServiceStream),
     Connections(ConnectionStream),
     Events(EventStream),
+    Capture(Box<CaptureStream>),
 }
 
 pub(super) type Reply = Response<ReplyBody>;
@@ -44,22 +47,21 @@ impl Body for ReplyBody {
             ReplyBody::Services(body) => Pin::new(body).poll_frame(context),
             ReplyBody::Connections(body) => Pin::new(body).poll_frame(context),
             ReplyBody::Events(body) => Pin::new(body).poll_frame(context),
+            ReplyBody::Capture(body) => Pin::new(&mut **body).poll_frame(context),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             ReplyBody::Whole(body) => body.is_end_stream(),
-            ReplyBody::Services(_) | ReplyBody::Connections(_) | ReplyBody::Events(_) => false,
+            _ => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             ReplyBody::Whole(body) => body.size_hint(),
-            ReplyBody::Services(_) | ReplyBody::Connections(_) | ReplyBody::Events(_) => {
-                SizeHint::default()
-            }
+            _ => SizeHint::default(),
         }
     }
 }

@@ -15,6 +15,8 @@ use hyper::{Method, Request, StatusCode};
 use tokio::sync::Semaphore;
 
 use super::api::{Applied, Batch, BatchOutcome, OnRefusal, Refusal, RefusalKind};
+use super::capture::{CaptureQuery, CaptureStream};
+use super::explain::Question;
 use super::filter::ConnectionFilter;
 use super::follow::{EventQuery, EventStream};
 use super::listing::ServiceStream;
@@ -38,6 +40,9 @@ pub(super) const PATHS: &[(&str, &str, &str)] = &[
     ("GET", "/v1/settings", "the settings, by the kernel's names"),
     ("GET", "/v1/marks", "the rules that set firewall marks"),
     ("GET", "/v1/connections", "the connection table or a part of it, one JSON object per line"),
+    ("GET", "/v1/drops", "every reason to forward, pass or drop a packet, with its count"),
+    ("GET", "/v1/capture", "packets as they come, as a pcapng file, with what became of each"),
+    ("POST", "/v1/explain", "what would become of a packet, and why; changes nothing"),
     ("POST", "/v1/nlb", "a question or command to nodes of mode nlb; GET is the question query"),
     ("POST", "/v1/plan", "what would change if the text of another file was followed"),
     ("POST", "/v1/apply", "follows the text of another file, all of it or none"),
@@ -105,6 +110,11 @@ pub(super) async fn answer(
             servers.map_or_else(failed, |servers| replies::json(StatusCode::OK, &servers))
         }
         "/v1/events" => events(&shared, &query),
+        "/v1/drops" => {
+            let verdicts = ask(&shared, |operations| operations.verdicts()).await;
+            verdicts.map_or_else(failed, |verdicts| replies::json(StatusCode::OK, &verdicts))
+        }
+        "/v1/capture" => capture(&shared, &query).await,
         "/v1/connections" => {
             let filter = match ConnectionFilter::from_query(&query) {
                 Ok(filter) => filter,
@@ -123,6 +133,7 @@ pub(super) async fn answer(
             work.await.unwrap_or_else(failed)
         }
         "/v1/nlb" => changes(request.into_body(), shared, ask_nodes).await,
+        "/v1/explain" => changes(request.into_body(), shared, explain).await,
         "/v1/batch" => changes(request.into_body(), shared, carry_out_batch).await,
         "/v1/plan" => changes(request.into_body(), shared, plan).await,
         "/v1/apply" => changes(request.into_body(), shared, follow).await,
@@ -154,6 +165,25 @@ fn events(shared: &Shared, query: &str) -> Reply {
     }
     let body = EventStream::new(journal, query.after, place, shared.limits.keep_alive);
     replies::reply(StatusCode::OK, "application/x-ndjson", ReplyBody::Events(body))
+}
+
+async fn capture(shared: &Arc<Shared>, query: &str) -> Reply {
+    let query = match CaptureQuery::from_query(query) {
+        Ok(query) => query,
+        Err(bad) => {
+            return replies::refuse(StatusCode::BAD_REQUEST, RefusalKind::BadRequest, bad);
+        }
+    };
+    let wanted = query.wanted.clone();
+    match ask(shared, move |operations| operations.capture(&wanted)).await {
+        Err(error) => failed(error),
+        Ok(Err(refusal)) => replies::json(replies::status_of(refusal.error), &refusal),
+        Ok(Ok(feed)) => {
+            let body = CaptureStream::new(feed, &query, shared.limits.keep_alive);
+            let body = ReplyBody::Capture(Box::new(body));
+            replies::reply(StatusCode::OK, "application/x-pcapng", body)
+        }
+    }
 }
 
 /// Asks the director something off the runtime's thread. The error is a panic over there.
@@ -274,6 +304,16 @@ fn ask_nodes(shared: &Shared, body: &[u8]) -> Reply {
     match serde_json::from_slice::<NlbRequest>(body) {
         Ok(request) => nlb(shared, request),
         Err(error) => bad_json("a command to nodes", &error),
+    }
+}
+
+fn explain(shared: &Shared, body: &[u8]) -> Reply {
+    match serde_json::from_slice::<Question>(body) {
+        Ok(question) => match shared.operations.explain(question) {
+            Ok(explanation) => replies::json(StatusCode::OK, &explanation),
+            Err(refusal) => replies::json(replies::status_of(refusal.error), &refusal),
+        },
+        Err(error) => bad_json("a packet to explain", &error),
     }
 }
 

@@ -17,6 +17,7 @@ use super::settings::Setting;
 use super::signal::Signal;
 use super::transmitter::Transmitter;
 use super::verdict::Stop;
+use super::witness::Decision;
 use super::{Dispatcher, Routes, Target};
 use crate::control::api::ServiceKey;
 
@@ -39,6 +40,7 @@ impl Dispatcher {
         if !is_marked || !leads_on(headers.destination, routes) {
             return None;
         }
+        self.witness.note(|| Decision::Bypassed);
         let nobody = service.nobody();
         let binding = self.shared.connections.bind(service, nobody, Transmitter::Bypass);
         let tuple = Tuple {

@@ -1,5 +1,6 @@
 //! One connection: who talks to whom through which server, and how far it has come.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -86,6 +87,66 @@ pub struct Connection {
     is_own: bool,
 }
 
+/// What a connection is at one time, apart from it.
+pub(super) struct Sketch {
+    pub(super) tuple: Tuple,
+    /// Of the original.
+    pub(super) binding: Arc<Binding>,
+    server_endpoint: Endpoint,
+    state: State,
+    expires: Duration,
+    no_output: bool,
+    active: bool,
+    packets: u8,
+    extra: Option<(Option<Arc<Control>>, Option<Helper>, Option<IpAddr>)>,
+}
+
+/// Copies of what connections share, by where the original is in memory.
+#[derive(Default)]
+pub(super) struct Controls(HashMap<*const Control, Arc<Control>>);
+
+impl Controls {
+    /// The copy of `control`.
+    fn of(&mut self, control: &Arc<Control>) -> Arc<Control> {
+        let copy = self.0.entry(Arc::as_ptr(control));
+        copy.or_insert_with(|| {
+            let number = |it: &AtomicU32| AtomicU32::new(it.load(Relaxed));
+            let call = |call: &Box<Call>| Box::new(Call { id: call.id.clone(), ..**call });
+            Arc::new(Control {
+                children: number(&control.children),
+                assured: AtomicBool::new(control.assured.load(Relaxed)),
+                lifetime: number(&control.lifetime),
+                call: control.call.as_ref().map(call),
+            })
+        })
+        .clone()
+    }
+}
+
+impl Sketch {
+    /// A connection as this one was, by another binding: for a table of its own. It is not counted on
+    /// the server, which is a copy too and counts it already.
+    pub(super) fn made(self, binding: Arc<Binding>, controls: &mut Controls) -> Connection {
+        let extra = self.extra.map(|(control, ftp, server)| {
+            let control = control.map(|control| controls.of(&control));
+            let ftp = ftp.map(|helper| helper.sharing(|control| controls.of(control)));
+            Box::new(Extra { control, ftp, server })
+        });
+        Connection {
+            tuple: self.tuple,
+            server_endpoint: self.server_endpoint,
+            binding,
+            state: self.state,
+            expires: self.expires,
+            no_output: self.no_output,
+            active: self.active,
+            packets: self.packets,
+            extra,
+            is_own: false,
+        }
+    }
+}
+
 /// What the table knows of a connection.
 pub(super) struct Parts {
     pub(super) tuple: Tuple,
@@ -133,6 +194,25 @@ impl Connection {
             packets: parts.packets,
             extra: parts.extra,
             is_own: false,
+        }
+    }
+
+    /// What it is now.
+    pub(super) fn sketch(&self) -> Sketch {
+        let extra = self.extra.as_deref().map(|extra| {
+            let helper = extra.ftp.as_ref().map(|helper| helper.sharing(Arc::clone));
+            (extra.control.clone(), helper, extra.server)
+        });
+        Sketch {
+            tuple: self.tuple,
+            binding: self.binding.clone(),
+            server_endpoint: self.server_endpoint,
+            state: self.state,
+            expires: self.expires,
+            no_output: self.no_output,
+            active: self.active,
+            packets: self.packets,
+            extra,
         }
     }
 

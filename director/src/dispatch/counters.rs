@@ -4,6 +4,18 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::verdict::{DropReason, Method, PassReason};
 
+/// Label and meaning of each [`Method`], in their order.
+pub const SENT: [(&str, &str); 5] = [
+    ("sent_nat", "Forwarded to a server by NAT."),
+    ("sent_nat_reply", "A server's answer, translated back and sent to the client."),
+    ("sent_tunnel", "Forwarded to a server through a tunnel."),
+    ("sent_direct", "Forwarded to a server by direct routing."),
+    (
+        "sent_bypass",
+        "Forwarded to the address that the client asks for, because no server was there (`cache_bypass`).",
+    ),
+];
+
 /// A counter with a single writer.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
@@ -75,16 +87,6 @@ impl Verdicts {
 
     /// Every counter with its name and meaning, zeros included.
     pub fn rows(&self) -> impl Iterator<Item = Row> + '_ {
-        const SENT: [(&str, &str); 5] = [
-            ("sent_nat", "Forwarded to a server by NAT."),
-            ("sent_nat_reply", "A server's answer, translated back and sent to the client."),
-            ("sent_tunnel", "Forwarded to a server through a tunnel."),
-            ("sent_direct", "Forwarded to a server by direct routing."),
-            (
-                "sent_bypass",
-                "Forwarded to the address that the client asks for, because no server was there (`cache_bypass`).",
-            ),
-        ];
         let row = |verdict, label, meaning, counter: &Counter| Row {
             verdict,
             label,

@@ -33,6 +33,16 @@ pub struct Defence {
 }
 
 impl Defence {
+    /// The same rate and turn, apart from these.
+    pub(super) fn fork(&self) -> Defence {
+        Defence {
+            drops_entries: AtomicBool::new(self.drops_entries.load(Relaxed)),
+            drop_rate: AtomicU32::new(self.drop_rate.load(Relaxed)),
+            to_go: AtomicU32::new(self.to_go.load(Relaxed)),
+            lots: Mutex::default(),
+        }
+    }
+
     /// Whether this packet, which would open a connection, is one to be dropped.
     pub(super) fn drops_packet(&self) -> bool {
         let rate = self.drop_rate.load(Relaxed);

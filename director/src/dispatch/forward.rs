@@ -13,6 +13,7 @@ use super::connections::{Connections, Way};
 use super::settings::Setting;
 use super::transmitter::{Transmitter, encapsulation};
 use super::verdict::{DropReason, Method, PassReason, Path, Stop, Verdict};
+use super::witness::Decision;
 use super::{Dispatcher, Routes, Shared, Target};
 
 /// Where a packet goes and what is done to it for that.
@@ -91,6 +92,7 @@ impl Dispatcher {
             }
         };
         if let Some(most) = target.mss.bytes(headers.family, || onward.mtu(&path, partial)) {
+            self.witness.note(|| Decision::Clamped { most });
             mss::clamp(packet.bytes_mut(), &headers, partial, most);
         }
         let method = onward.method;
@@ -152,13 +154,20 @@ impl Dispatcher {
         if method != Method::Tunnel && destination.is_ipv4() != (headers.family == Family::V4) {
             return Err(Stop::Drop(DropReason::FamilyMismatch));
         }
-        let path = routes.path(destination).ok_or(Stop::Drop(DropReason::NoRoute))?;
+        let path = routes.path(destination);
+        self.witness.note(|| Decision::Way { destination, path });
+        let path = path.ok_or(Stop::Drop(DropReason::NoRoute))?;
         if !direct::decrement_ttl(packet.bytes_mut(), headers) {
             let reason = DropReason::TtlExceeded;
             let own = own_address(routes, headers, method);
             return Err(self.answer(now, packet, headers, own, Error::TimeExceeded, reason));
         }
         let mtu = onward.mtu(&path, partial);
+        self.witness.note(|| Decision::Fits {
+            mtu,
+            length: headers.ip_len() as u32,
+            overhead: path.mtu - mtu,
+        });
         if headers.ip_len() > mtu as usize
             && headers.dont_fragment
             && !self.is_cut_regardless(headers.family, method)

@@ -37,6 +37,7 @@ use forwarding::{Fragment, Headers};
 use hashbrown::HashMap;
 
 use super::one_packet::Course;
+use super::real_server::RealServer;
 use super::verdict::DropReason;
 use cover::{Cover, Misfit, Piece};
 
@@ -95,6 +96,41 @@ pub struct Fragments {
 }
 
 impl Fragments {
+    /// What is remembered of one packet's datagram, apart from this. `server` has copies of servers.
+    pub(super) fn fork(
+        &self,
+        headers: &Headers,
+        server: impl FnOnce(&Arc<RealServer>) -> Option<Arc<RealServer>>,
+    ) -> Fragments {
+        let fork = Fragments::default();
+        let memory = self.memory();
+        if let Some(key) = key(headers)
+            && let Some(datagram) = memory.datagrams.get(&key)
+        {
+            let course = datagram
+                .course
+                .as_ref()
+                .and_then(|course| Some(Arc::new(course.with(server(course.server())?))));
+            let count = memory.counters[memory.counter(&key)];
+            let mut there = fork.memory();
+            let counter = there.counter(&key);
+            there.counters[counter] = count;
+            there.oldest.push_back((key, datagram.since));
+            there
+                .datagrams
+                .insert(key, Datagram { course, cover: datagram.cover.clone(), ..*datagram });
+            drop(there);
+        }
+        fork
+    }
+
+    /// Source and destination port of the datagram that a later fragment belongs to, if they are known.
+    pub(super) fn ports(&self, headers: &Headers) -> Option<(u16, u16)> {
+        let memory = self.memory();
+        let datagram = memory.datagrams.get(&key(headers)?)?;
+        Some((datagram.source_port, datagram.destination_port))
+    }
+
     /// Remembers a first fragment, unless it belongs to a datagram that is remembered.
     ///
     /// # Errors

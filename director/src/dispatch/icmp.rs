@@ -21,6 +21,7 @@ use super::service::Services;
 use super::settings::Setting;
 use super::tunnel_errors::is_tunnels;
 use super::verdict::{DropReason, Method, PassReason, Stop, Verdict};
+use super::witness::Decision;
 use super::{Dispatcher, Routes, SCTP, TCP, Target, UDP};
 
 impl Dispatcher {
@@ -59,6 +60,8 @@ impl Dispatcher {
                 if connection.server().is_lost() {
                     return None;
                 }
+                let before = (connection.state, connection.expires);
+                self.witness.note(|| Decision::followed(way, connection, before, now));
                 if is_sound {
                     connection.counted(bytes, way == Way::In);
                 }

@@ -28,6 +28,7 @@ pub mod connections;
 pub mod counters;
 pub mod defence;
 pub mod established;
+pub mod fork;
 pub mod fragments;
 pub mod ftp;
 pub mod limiter;
@@ -41,6 +42,7 @@ pub mod tcp;
 pub mod traffic;
 pub mod transmitter;
 pub mod verdict;
+pub mod witness;
 
 mod bypass;
 mod forward;
@@ -85,6 +87,7 @@ use state::Timeouts;
 use tallies::Tallies;
 use transmitter::Transmitter;
 use verdict::{DropReason, PassReason, Path, Verdict};
+use witness::{Decision, Witness};
 
 /// IP protocol numbers the pipeline knows.
 const ICMP: u8 = 1;
@@ -181,6 +184,8 @@ pub struct Dispatcher {
     /// What is at hand of each of them.
     passages: Passages,
     tallies: Tallies,
+    /// Is told what is decided on the long way.
+    witness: Witness,
 }
 
 impl Dispatcher {
@@ -196,6 +201,7 @@ impl Dispatcher {
             bindings: Arc::default(),
             passages: Passages::default(),
             tallies: Tallies::default(),
+            witness: Witness::default(),
         }
     }
 
@@ -267,6 +273,11 @@ impl Dispatcher {
         self.forward(now, routes, packet, headers, &target)
     }
 
+    /// What has been noted since the last call; nothing, unless this one is [`on`](Self::on) a fork.
+    pub fn decisions(&self) -> Vec<Decision> {
+        self.witness.take()
+    }
+
     /// Finds the packet's connection and moves it on.
     fn follow(&self, now: Duration, headers: &Headers, signal: Signal) -> Followed {
         let source = (headers.source, headers.source_port);
@@ -293,6 +304,7 @@ impl Dispatcher {
                         return Err((lost, connection.tuple));
                     }
                 }
+                let before = (connection.state, connection.expires);
                 if way == Way::Out
                     && let Some(lost) = lost::of_server(connection)
                 {
@@ -305,19 +317,31 @@ impl Dispatcher {
                     Way::Out if headers.ttl <= 1 => {}
                     Way::Out => connection.outgoing(signal, bytes, now, timeouts),
                 }
+                self.witness.note(|| Decision::followed(way, connection, before, now));
                 Ok(Target::of(way, connection).announcing(headers, connection))
             },
         );
         match found {
             None if has_portless && self.is_awaited(headers) => self.follow(now, headers, signal),
-            None => Followed::Unknown,
+            None => {
+                self.witness.note(|| Decision::NoConnection);
+                Followed::Unknown
+            }
             Some(Ok(target)) => Followed::Known(target),
-            Some(Err((Lost::Waits, _))) => Followed::Refused(DropReason::ServerRemoved),
-            Some(Err((Lost::Told, tuple))) => Followed::Gone(DropReason::ServerGone, tuple),
-            Some(Err((Lost::Dead, tuple))) => Followed::Gone(DropReason::ServerLost, tuple),
-            Some(Err((Lost::Unheard, _))) => Followed::Unheard,
-            Some(Err((Lost::Over, tuple))) => {
-                self.shared.connections.remove(&tuple);
+            Some(Err((lost, tuple))) => self.lose(lost, &tuple),
+        }
+    }
+
+    /// What becomes of a packet that does not go the way of its connection.
+    fn lose(&self, lost: Lost, tuple: &Tuple) -> Followed {
+        self.witness.note(|| Decision::Ended { why: lost.why() });
+        match lost {
+            Lost::Waits => Followed::Refused(DropReason::ServerRemoved),
+            Lost::Told => Followed::Gone(DropReason::ServerGone, *tuple),
+            Lost::Dead => Followed::Gone(DropReason::ServerLost, *tuple),
+            Lost::Unheard => Followed::Unheard,
+            Lost::Over => {
+                self.shared.connections.remove(tuple);
                 Followed::Unknown
             }
         }

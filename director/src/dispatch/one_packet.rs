@@ -13,6 +13,7 @@ use forwarding::Headers;
 
 use super::connection::Connection;
 use super::connections::{Binding, Way};
+use super::real_server::RealServer;
 use super::signal::Signal;
 use super::verdict::{DropReason, PassReason, Stop};
 use super::{Dispatcher, Target};
@@ -21,6 +22,18 @@ use super::{Dispatcher, Target};
 pub(super) struct Course {
     target: Target,
     binding: Arc<Binding>,
+}
+
+impl Course {
+    /// The same course with a copy of its server.
+    pub(super) fn with(&self, server: Arc<RealServer>) -> Course {
+        Course { target: self.target, binding: Arc::new(self.binding.with(server)) }
+    }
+
+    /// Whose server it leads to.
+    pub(super) fn server(&self) -> &Arc<RealServer> {
+        &self.binding.server
+    }
 }
 
 impl Dispatcher {

@@ -19,6 +19,7 @@ use super::service::Service;
 use super::signal::Signal;
 use super::transmitter::Transmitter;
 use super::verdict::{DropReason, Stop};
+use super::witness::Decision;
 use super::{Dispatcher, Target};
 
 /// How long flows without a memory are provided for after the last one began: as long as an
@@ -37,6 +38,11 @@ pub struct Overflow {
 }
 
 impl Overflow {
+    /// The same aftermath, apart from this one.
+    pub(super) fn fork(&self) -> Overflow {
+        Overflow { last: AtomicU64::new(self.last.load(Relaxed)), ..Overflow::default() }
+    }
+
     /// Name, meaning and count of what is counted.
     pub fn rows(&self) -> [(&'static str, &'static str, u64); 2] {
         [
@@ -101,6 +107,7 @@ impl Dispatcher {
                 is_taken.then(|| hash((member.spec.address.ip(), member.spec.address.port())))
             })
             .ok_or(Stop::Drop(DropReason::TableFull))?;
+        self.witness.note(|| Decision::ByHash { server: binding.server.address() });
         let overflow = &self.shared.overflow;
         overflow.hashed.fetch_add(1, Relaxed);
         if opens {

@@ -19,6 +19,7 @@ use super::connection::{Connection, Control, Endpoint, Tuple};
 use super::service::{Decision, Service};
 use super::settings::Setting;
 use super::sip::Call;
+use super::witness::Decision as Noted;
 use crate::control::api::ServiceKey;
 
 impl Dispatcher {
@@ -33,14 +34,14 @@ impl Dispatcher {
         now: Duration,
     ) -> Option<(Decision, Option<Arc<Control>>)> {
         let Some((timeout, prefix)) = service.persistence() else {
-            return service.schedule(key, now).map(|decision| (decision, None));
+            return self.ask(service, key, now).map(|decision| (decision, None));
         };
         let connections = &self.shared.connections;
         let asked = (key.destination, key.destination_port);
         let (protocol, peer) = names(service, key.protocol, asked);
         let client = (masked(key.source, prefix), 0);
         let tuple = match call {
-            Some(id) => self.name_of_call(id, protocol, client, peer),
+            Some(id) => connections.name_of_call(id, protocol, client, peer),
             None => Tuple { protocol, template: true, client, peer },
         };
         let renew = |template: &mut Connection| {
@@ -49,7 +50,15 @@ impl Dispatcher {
                 || self.shared.settings.is_on(Setting::ExpireQuiescentTemplate);
             let is_left = leaves_quiesced && server.load.weight() == 0;
             let is_of_call = call.is_none_or(|id| template.is_of_call(id, client));
-            if !server.is_available() || is_left || !is_of_call {
+            let left = match (server.is_available(), is_left, is_of_call) {
+                (false, ..) => Some("its server is gone"),
+                (_, true, _) => Some("its server has weight 0"),
+                (.., false) => Some("it is of another call"),
+                _ => None,
+            };
+            let at = template.server_endpoint.0;
+            self.witness.note(|| Noted::Template { server: at, left });
+            if left.is_some() {
                 return None;
             }
             template.renew(now);
@@ -59,9 +68,9 @@ impl Dispatcher {
         match connections.with_tuple(&tuple, renew) {
             Some(Some(found)) => return Some(found),
             Some(None) => connections.remove(&tuple),
-            None => {}
+            None => self.witness.note(|| Noted::NoTemplate { prefix, timeout }),
         }
-        let decision = service.schedule(key, now)?;
+        let decision = self.ask(service, key, now)?;
         if decision.is_makeshift {
             return Some((decision, None));
         }
@@ -71,6 +80,28 @@ impl Dispatcher {
         }
         // Another worker may have been first: then its template holds.
         connections.insert(template, renew).flatten()
+    }
+
+    /// Asks the service's scheduler.
+    fn ask(&self, service: &Service, key: &Key, now: Duration) -> Option<Decision> {
+        if self.witness.is_there() {
+            self.ask_aloud(service, key, now)
+        } else {
+            service.schedule(key, now)
+        }
+    }
+
+    /// The same before a witness.
+    #[cold]
+    fn ask_aloud(&self, service: &Service, key: &Key, now: Duration) -> Option<Decision> {
+        let (bearings, candidates) = service.weigh(key);
+        let decision = service.schedule(key, now);
+        let server = decision.as_ref().map(|decision| decision.binding.server.address());
+        self.witness.note(|| match (&decision, server) {
+            (Some(Decision { is_makeshift: true, .. }), Some(server)) => Noted::Fallback { server },
+            _ => Noted::Scheduled { bearings, candidates, chosen: server },
+        });
+        decision
     }
 }
 

@@ -154,6 +154,19 @@ pub(super) enum Lost {
     Unheard,
 }
 
+impl Lost {
+    /// The same in words.
+    pub(super) fn why(self) -> &'static str {
+        match self {
+            Lost::Waits => "its server has been removed, and it waits for that to return",
+            Lost::Told => "its server has been removed, and the client is told",
+            Lost::Over => "it is over, and this packet may open another one",
+            Lost::Dead => "its server has failed, and the client is told",
+            Lost::Unheard => "its server had failed, and is told that it is over",
+        }
+    }
+}
+
 /// The largest segment that a SYN may announce; by default there is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct MssLimit(u32);

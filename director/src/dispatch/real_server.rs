@@ -78,6 +78,18 @@ impl RealServer {
         }
     }
 
+    /// A copy of this life, with counters of its own: what happens to one does not concern the other.
+    #[must_use]
+    pub fn fork(&self) -> RealServer {
+        RealServer {
+            load: Arc::new(self.load.fork()),
+            traffic: Arc::default(),
+            fate: AtomicU8::new(self.fate.load(Relaxed)),
+            templates: AtomicU32::new(self.templates()),
+            standing: AtomicU32::new(self.standing.load(Relaxed)),
+        }
+    }
+
     /// Address and port.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.load.address(), self.load.port())

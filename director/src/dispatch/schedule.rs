@@ -13,6 +13,7 @@ use super::connections::Way;
 use super::service::{Service, Services};
 use super::signal::Signal;
 use super::verdict::{DropReason, PassReason, Stop};
+use super::witness::Decision;
 use super::{Dispatcher, Routes, SCTP, Target, UDP, ftp, sip};
 
 /// What a packet names inside, where its service goes by that.
@@ -35,6 +36,24 @@ fn question_name(frame: &[u8], headers: &Headers) -> Option<u64> {
     }
     let data = frame.get(headers.l4 + UDP_HEADER..headers.end)?;
     dns::question_name_hash(data, NameHasher::default())
+}
+
+/// What a scheduler goes by in a packet without a name.
+pub(super) fn key_by_ends(headers: &Headers) -> Key {
+    Key {
+        protocol: headers.protocol,
+        source: headers.source,
+        source_port: headers.source_port,
+        destination: headers.destination,
+        destination_port: headers.destination_port,
+        name: None,
+    }
+}
+
+/// What the scheduler of `service` goes by in a packet.
+pub(super) fn key_of(service: &Service, frame: &[u8], headers: &Headers) -> Key {
+    let name = if service.goes_by_name() { question_name(frame, headers) } else { None };
+    Key { name, ..key_by_ends(headers) }
 }
 
 impl Dispatcher {
@@ -75,6 +94,8 @@ impl Dispatcher {
         signal: Signal,
     ) -> Result<Target, Stop> {
         let service = services.of(headers).ok_or(Stop::Pass(PassReason::NoService))?;
+        self.witness
+            .note(|| Decision::Service { key: service.key, scheduler: service.spec().scheduler });
         if headers.protocol == SCTP && signal == Signal::Nothing && !headers.is_later_fragment() {
             return Err(Stop::Drop(DropReason::NoChunk));
         }
@@ -83,6 +104,7 @@ impl Dispatcher {
                 let target = self.by_hash(now, service, headers, false);
                 return target.map_err(|_| Stop::Pass(PassReason::NoConnection));
             }
+            self.witness.note(|| Decision::OpensNothing);
             return Err(Stop::Pass(PassReason::NoConnection));
         }
         if let Some(reason) = ftp::leaves_alone(service, headers) {
@@ -93,6 +115,7 @@ impl Dispatcher {
             return self.use_again(now, headers);
         }
         if !once && !self.has_room(now) {
+            self.witness.note(|| Decision::TableFull);
             return self.by_hash(now, service, headers, true);
         }
         let call = match service.goes_by_call() {
@@ -100,6 +123,10 @@ impl Dispatcher {
             false => None,
         };
         let name = if service.goes_by_name() { question_name(frame, headers) } else { None };
+        if service.goes_by_name() {
+            let what = "name in the question";
+            self.witness.note(|| Decision::Named { what, is_there: name.is_some() });
+        }
         let connection = self.connect(now, service, headers, Named { call, name })?;
         self.enter(now, headers, signal, connection)
     }
@@ -113,6 +140,10 @@ impl Dispatcher {
         signal: Signal,
         connection: Connection,
     ) -> Result<Target, Stop> {
+        self.witness.note(|| Decision::Opened {
+            server: connection.server_endpoint.into(),
+            is_once: headers.protocol == UDP && connection.service().is_one_packet(),
+        });
         if headers.protocol == UDP && connection.service().is_one_packet() {
             return Ok(self.use_once(now, headers, signal, connection));
         }
@@ -138,14 +169,7 @@ impl Dispatcher {
         if self.shared.defence.drops_packet() {
             return Err(Stop::Drop(DropReason::DropPacket));
         }
-        let key = Key {
-            protocol: headers.protocol,
-            source: headers.source,
-            source_port: headers.source_port,
-            destination: headers.destination,
-            destination_port: headers.destination_port,
-            name,
-        };
+        let key = Key { name, ..key_by_ends(headers) };
         let (decision, control) = self
             .decide(service, &key, call, now)
             .ok_or_else(|| ftp::without_server(service, headers))?;

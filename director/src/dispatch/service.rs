@@ -12,11 +12,12 @@ use std::time::Duration;
 use schedulers::placement::Member as Placed;
 use schedulers::{Key, Preparation, Prepared, Scheduler};
 
-use super::connections::Binding;
+use super::connections::{Binding, Connections};
 use super::ftp::FTP;
 use super::policy::Policy;
 pub use super::real_server::RealServer;
 use super::traffic::Traffic;
+use super::witness::Candidate;
 use crate::control::api::{ServiceKey, ServiceSpec};
 pub use choice::{Choice, Member};
 pub use services::Services;
@@ -66,6 +67,31 @@ impl Service {
             by_name: AtomicBool::new(spec.goes_by_name()),
             spec: Mutex::new(spec),
         }
+    }
+
+    /// A copy with all its servers, for one choice by `key`. `server` makes copies of servers;
+    /// their bindings are in `connections`.
+    pub(super) fn fork(
+        &self,
+        key: &Key,
+        connections: &Connections,
+        server: impl FnMut(&Arc<RealServer>) -> Arc<RealServer>,
+    ) -> Arc<Service> {
+        let forked = self.choice().fork(key, server);
+        let copy = Arc::new(Service::new(self.spec(), forked.scheduler));
+        let bound = |(server, transmitter, spec)| {
+            let binding = connections.bind(&copy, &server, transmitter);
+            Member { server, binding, spec }
+        };
+        let members = forked.members.into_iter().map(bound).collect();
+        let fallback = forked.fallback.map(bound);
+        copy.choice().take_in(forked.loads, members, fallback, forked.falls_back);
+        copy
+    }
+
+    /// What the scheduler would go by for `key`: where it begins to look, and what each server comes to.
+    pub fn weigh(&self, key: &Key) -> (String, Vec<Candidate>) {
+        self.choice().weigh(key)
     }
 
     /// In place of a server, for connections that bypass them all: it is in no list, and is

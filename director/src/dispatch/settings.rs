@@ -147,6 +147,13 @@ impl Settings {
         self.values[setting as usize].store(value, Relaxed);
     }
 
+    /// The same settings, apart from these.
+    pub(super) fn fork(&self) -> Settings {
+        let fork = Settings::default();
+        Setting::ALL.iter().for_each(|&setting| fork.set(setting, self.get(setting)));
+        fork
+    }
+
     /// All of them by name.
     pub fn all(&self) -> BTreeMap<String, u32> {
         Setting::ALL.iter().map(|&one| (one.name().to_owned(), self.get(one))).collect()

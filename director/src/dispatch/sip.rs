@@ -18,7 +18,7 @@ use forwarding::helpers::sip;
 use hashbrown::HashMap;
 
 use super::connection::{Connection, Endpoint, Tuple};
-use super::connections::{Binding, Way};
+use super::connections::{Binding, Connections, Way};
 use super::persistence::{masked, names};
 use super::service::Service;
 use super::signal::Signal;
@@ -67,13 +67,18 @@ impl Callers {
         }
     }
 
+    /// The server at this end, if it is one.
+    pub(super) fn get(&self, end: Endpoint) -> Option<&Arc<Binding>> {
+        self.0.get(&end)
+    }
+
     /// Whether there are none: then nobody need be looked for.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-impl Dispatcher {
+impl Connections {
     /// The tuple of the template of a call. A hash stands for client and Call-ID; whoever finds
     /// the template compares these themselves.
     pub(super) fn name_of_call(
@@ -83,10 +88,12 @@ impl Dispatcher {
         client: Endpoint,
         peer: Endpoint,
     ) -> Tuple {
-        let hash = Ipv6Addr::from_bits(self.shared.connections.hash_of(client, id));
+        let hash = Ipv6Addr::from_bits(self.hash_of(client, id));
         Tuple { protocol, template: true, client: (hash.into(), 0), peer }
     }
+}
 
+impl Dispatcher {
     /// The target of a datagram by which a server calls a client. `None` when it is none of such.
     pub(super) fn call_out(
         &self,
@@ -107,7 +114,7 @@ impl Dispatcher {
         let (lifetime, prefix) = service.persistence()?;
         let (protocol, peer) = names(service, UDP, vip);
         let owner = (masked(headers.destination, prefix), 0);
-        let template = self.name_of_call(call, protocol, owner, peer);
+        let template = self.shared.connections.name_of_call(call, protocol, owner, peer);
         let connections = &self.shared.connections;
         let renew = |template: &mut Connection| {
             let same = template.is_of_call(call, owner) && Arc::ptr_eq(template.server(), server);

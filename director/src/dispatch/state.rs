@@ -160,6 +160,14 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
+    /// The same timeouts, apart from these.
+    pub(super) fn fork(&self) -> Timeouts {
+        let fork = Timeouts::default();
+        fork.set(self.get());
+        fork.set_secure_tcp(self.is_tcp_secure());
+        fork
+    }
+
     /// The timeout of `state`.
     pub fn of(&self, state: State) -> Duration {
         Duration::from_secs(self.seconds(state).into())

@@ -30,6 +30,11 @@ pub(super) fn is_tunnels(quote: &Headers) -> bool {
     matches!(quote.protocol, protocol::IPIP | protocol::IPV6 | protocol::GRE | protocol::UDP)
 }
 
+/// The packet inside `quote`, as its client has sent it.
+pub(super) fn inside(frame: &[u8], quote: &Headers) -> Option<Headers> {
+    icmp::tunnelled(frame, quote)
+}
+
 impl Dispatcher {
     /// Answers the client of the packet inside `quote`, the tunnel packet that the ICMP error in
     /// `packet` is about. `None` when no connection of ours has sent it.

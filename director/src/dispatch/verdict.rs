@@ -77,6 +77,23 @@ pub enum Method {
     Bypass,
 }
 
+impl Method {
+    /// All of them.
+    pub const ALL: &'static [Method] =
+        &[Method::Nat, Method::NatReply, Method::Tunnel, Method::Direct, Method::Bypass];
+
+    /// Short name.
+    pub fn label(self) -> &'static str {
+        match self {
+            Method::Nat => "nat",
+            Method::NatReply => "nat_reply",
+            Method::Tunnel => "tunnel",
+            Method::Direct => "direct",
+            Method::Bypass => "bypass",
+        }
+    }
+}
+
 /// Names, meanings and an index for each variant: one table per enum.
 macro_rules! reasons {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $label:literal, $meaning:literal;)* }) => {

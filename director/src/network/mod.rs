@@ -43,6 +43,7 @@ pub use question::{ethertype, owner, question};
 pub use resolver::Resolver;
 pub use snapshot::Snapshot;
 
+use crate::dispatch::verdict::Path;
 use addresses::Addresses;
 use neighbours::Neighbours;
 use routes::{Found, RouteTables};
@@ -146,6 +147,17 @@ impl Network {
             gateway: hop.gateway,
             source,
             mtu: route.mtu.unwrap_or(interface.mtu),
+        })
+    }
+
+    /// The same as the pipeline has it: the next hop is the destination itself when that is on the
+    /// link.
+    pub fn path(&self, destination: IpAddr) -> Option<Path> {
+        self.route(destination).map(|route| Path {
+            interface: route.interface,
+            next_hop: route.gateway.unwrap_or(destination),
+            source: route.source.or_else(|| self.source_for(destination)),
+            mtu: route.mtu,
         })
     }
 

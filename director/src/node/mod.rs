@@ -13,15 +13,17 @@
 //!
 //! `identity` who this host is, `plan` what the file comes to, `segment` the sockets, `sockets` and
 //! `flows` what connections it holds, `host` the mind; `operations` what operators ask of it,
-//! `answers` what it says to that, `remote` the same from afar, `reload` the file once more.
+//! `answers` what it says to that, `explain` where a packet goes, `remote` the same from afar,
+//! `reload` the file once more.
 
 mod about;
 mod answers;
+mod explain;
 mod flows;
 mod host;
 mod identity;
 mod operations;
-mod plan;
+pub(crate) mod plan;
 mod reload;
 mod remote;
 mod segment;
@@ -327,7 +329,7 @@ fn generation(path: &Path) -> u64 {
 }
 
 /// The cluster's key, from the file or from a file of its own.
-fn secret(nlb: &Nlb) -> Result<ClusterKey> {
+pub(crate) fn secret(nlb: &Nlb) -> Result<ClusterKey> {
     let bytes = match nlb.key.as_ref().context("nlb.key is missing")? {
         Key::Text(text) => text.clone().into_bytes(),
         Key::File(path) => {

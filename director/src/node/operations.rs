@@ -17,6 +17,7 @@ use super::sockets;
 use super::{clock, lock, reload};
 use crate::control::VERSION;
 use crate::control::api::{ConnectionView, Refusal, RefusalKind, ServiceView, Status, Timeouts};
+use crate::control::explain::{Explanation, Question};
 use crate::control::nlb::views::NlbView;
 use crate::control::nlb::{NlbAnswer, NlbCommand, NlbReply, NlbRequest, NlbResult};
 use crate::control::operations::{Command, Operations};
@@ -129,6 +130,12 @@ impl Control {
         Controller::new(self.key(), any)?.ask(&to, hosts, command)
     }
 
+    /// The virtual addresses, and the interface that the filter is on.
+    pub(super) fn place(&self) -> (Vec<std::net::IpAddr>, String) {
+        let vips = lock(&self.host).policy().vips.iter().copied().collect();
+        (vips, self.about.interface.clone())
+    }
+
     /// The key of commands between machines.
     pub(super) fn key(&self) -> SealKey {
         lock(&self.host).key().control().clone()
@@ -216,6 +223,10 @@ impl Operations for Control {
             health: None,
             warnings: answers::warnings(&host, &scene),
         }
+    }
+
+    fn explain(&self, question: Question) -> Result<Explanation, Refusal> {
+        super::explain::of(self, &question)
     }
 
     fn plan(&self, _: PlanRequest) -> Result<Plan, Refusal> {

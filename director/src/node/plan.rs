@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::config::nlb::Nlb;
 
 /// The virtual addresses: the primary one first, then those of services and rules, each once.
-pub(super) fn vips(config: &Config) -> Vec<IpAddr> {
+pub(crate) fn vips(config: &Config) -> Vec<IpAddr> {
     use ::nlb::rules::Scope;
     let of_rule = |scope| match scope {
         Scope::Vip(vip) => Some(vip),
@@ -34,7 +34,7 @@ pub(super) fn vips(config: &Config) -> Vec<IpAddr> {
 ///
 /// # Errors
 /// When they contradict each other; a file that was read is free of that.
-pub(super) fn rules(config: &Config) -> Result<Rules, Refused> {
+pub(crate) fn rules(config: &Config) -> Result<Rules, Refused> {
     Rules::new(config.nlb.rules.iter().map(|rule| rule.rule.clone()).collect())
 }
 

@@ -46,7 +46,7 @@ pub(super) struct Scene<'a> {
 }
 
 /// A file that is to be followed.
-pub(super) struct Wanted {
+pub(super) struct NextFile {
     /// What it is called.
     pub(super) file: String,
     pub(super) config: Config,
@@ -140,7 +140,7 @@ impl Course {
     ///
     /// # Errors
     /// A refusal changes nothing.
-    pub(super) fn follow(&self, wanted: Wanted, scene: &Scene<'_>) -> Result<Followed, Refusal> {
+    pub(super) fn follow(&self, wanted: NextFile, scene: &Scene<'_>) -> Result<Followed, Refusal> {
         let refuse = |error, message| Err(Refusal { error, message });
         if wanted.confirm.is_some_and(|seconds| !CONFIRM.contains(&seconds)) {
             let (least, most) = (CONFIRM.start(), CONFIRM.end());
@@ -153,7 +153,7 @@ impl Course {
             let message = format!("busy: {}", waiting.sentence(scene.now));
             return refuse(RefusalKind::Busy, message);
         }
-        let Wanted { file, config, .. } = wanted;
+        let NextFile { file, config, .. } = wanted;
         let plan = plan::plan(&file, &state.config, &config, &running(scene.table));
         let other_mode = config.mode != state.config.mode;
         if other_mode || !(plan.restart.is_empty() || wanted.ignore_restart) {

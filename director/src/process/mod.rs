@@ -12,6 +12,7 @@ mod ports;
 mod reload;
 mod rouser;
 mod save;
+mod ways;
 mod workers;
 
 use std::path::PathBuf;
@@ -92,6 +93,7 @@ pub async fn run(path: PathBuf) -> Result<()> {
         path.clone(),
         epoch,
         table.clone(),
+        network.clone(),
         (opened.views(), opened.summary.trim_start_matches("packets: ").to_owned()),
         workers.statuses.clone(),
         health.clone(),

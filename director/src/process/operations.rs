@@ -5,16 +5,20 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use arc_swap::ArcSwap;
 use tracing::{info, warn};
 
-use super::apply::{Course, Scene, ToSave, Wanted};
+use super::apply::{Course, NextFile, Scene, ToSave};
 use super::health::Health;
 use super::save::OwnFile;
+use super::ways::KernelWays;
+use crate::capture::Feed;
 use crate::config::{self, Config};
 use crate::control::api::{
     BatchOutcome, ConnectionView, OnRefusal, PortView, Refusal, RefusalKind, ServiceView, Status,
     Timeouts, VerdictCount,
 };
+use crate::control::explain::{Explanation, Question};
 use crate::control::health::ServerHealth;
 use crate::control::operations::{Command, Operations};
 use crate::control::plan::{
@@ -22,10 +26,13 @@ use crate::control::plan::{
 };
 use crate::control::workers::{SocketView, StateCount, WorkerView};
 use crate::dispatch::connections::SHARDS;
+use crate::explain;
 use crate::fwmark::Rule;
 use crate::health::journal::Journal;
+use crate::network::Network;
 use crate::table::Table;
 use crate::worker::WorkerStatus;
+use crate::worker::tap::Wanted;
 
 /// What `ipvsadm -L` shows as `size=`: the kernel's default number of buckets. Ours grows.
 const TABLE_SIZE: u32 = 4096;
@@ -38,6 +45,7 @@ pub(super) struct Director {
     file: OwnFile,
     epoch: Instant,
     table: Arc<Table>,
+    network: Arc<ArcSwap<Network>>,
     /// Interface, queue, worker and kind of each port, in the order of the workers' ports.
     ports: Vec<PortView>,
     /// How packets are taken, and why not better.
@@ -54,13 +62,14 @@ impl Director {
         path: PathBuf,
         epoch: Instant,
         table: Arc<Table>,
+        network: Arc<ArcSwap<Network>>,
         (ports, packets): (Vec<PortView>, String),
         statuses: Vec<Arc<WorkerStatus>>,
         health: Arc<Health>,
         course: Arc<Course>,
     ) -> Director {
         let (file, warnings) = (OwnFile::new(path), Mutex::default());
-        Director { file, epoch, table, ports, packets, statuses, health, course, warnings }
+        Director { file, epoch, table, network, ports, packets, statuses, health, course, warnings }
     }
 
     pub(super) fn config_path(&self) -> &Path {
@@ -200,6 +209,12 @@ impl Operations for Director {
         Some(self.health.journal())
     }
 
+    fn capture(&self, wanted: &Wanted) -> Result<Feed, Refusal> {
+        let (shared, services) = (self.table.shared(), self.table.published());
+        Feed::begin(&self.statuses, &self.ports, shared, &services, wanted)
+            .map_err(|busy| Refusal { error: RefusalKind::Busy, message: busy.to_string() })
+    }
+
     fn connections(&self, part: usize) -> Option<Vec<ConnectionView>> {
         self.table.connection_views(part, self.epoch.elapsed())
     }
@@ -210,6 +225,25 @@ impl Operations for Director {
 
     fn connection_states(&self) -> Vec<StateCount> {
         self.table.connection_states()
+    }
+
+    fn explain(&self, question: Question) -> Result<Explanation, Refusal> {
+        let bad = |message| Refusal { error: RefusalKind::BadRequest, message };
+        let packet = explain::from_hex(&question.packet).map_err(bad)?;
+        let mut interfaces: Vec<String> =
+            self.ports.iter().map(|port| port.interface.clone()).collect();
+        interfaces.dedup();
+        let scene = explain::Scene {
+            shared: self.table.shared(),
+            services: &self.table.published().load_full(),
+            steering: &self.table.steering(),
+            interfaces: &interfaces,
+            now: self.epoch.elapsed(),
+        };
+        let network = self.network.load_full();
+        let mut ways = KernelWays { network: &network, interfaces: &interfaces };
+        let interface = question.interface.as_deref();
+        Ok(explain::explain(&scene, &mut ways, &explain::as_frame(&packet), interface))
     }
 
     fn plan(&self, request: PlanRequest) -> Result<Plan, Refusal> {
@@ -224,7 +258,7 @@ impl Operations for Director {
         let config = parse(&text, &file)?;
         let save_later = save && confirm.is_some();
         let save = save.then_some(text);
-        let wanted = Wanted { file: file.clone(), config, confirm, ignore_restart, save };
+        let wanted = NextFile { file: file.clone(), config, confirm, ignore_restart, save };
         let done = self.course.follow(wanted, &self.scene())?;
         let waits = done.confirm.map_or_else(String::new, |seconds| {
             format!(", rolled back in {seconds} s unless it is confirmed")

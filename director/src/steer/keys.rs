@@ -191,8 +191,8 @@ impl KeySet {
         self.keys.insert(key.of_fragments());
     }
 
-    /// For [`Steering`](super::Steering), which keeps the set of what is in the kernel's map.
-    pub(super) fn insert_key(&mut self, key: Key) {
+    /// One entry: for those who know what they want by key.
+    pub(crate) fn insert_key(&mut self, key: Key) {
         self.keys.insert(key);
     }
 

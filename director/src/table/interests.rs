@@ -6,6 +6,10 @@ use super::Table;
 use super::marks::Marks;
 use crate::control::api::{ServiceKey, Tunnel};
 use crate::dispatch::transmitter::Transmitter;
+use crate::steer::{Key, KeySet, Kind};
+
+/// IP protocol number of UDP.
+const UDP: u8 = 17;
 
 /// What the steering program needs to know of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,6 +28,30 @@ pub enum Interest {
     GueServer(SocketAddr),
 }
 
+impl Interest {
+    /// What steering has to look for, to take what is of interest: one key or two.
+    pub fn keys(self) -> impl Iterator<Item = Key> {
+        let with_fragments = |kind, protocol, address: SocketAddr| {
+            let key = Key::new(kind, protocol, address.ip(), address.port());
+            [Some(key), Some(key.of_fragments())]
+        };
+        let keys = match self {
+            Interest::Service(protocol, address) => {
+                with_fragments(Kind::Service, protocol, address)
+            }
+            Interest::NatServer(protocol, address) => {
+                with_fragments(Kind::Server, protocol, address)
+            }
+            Interest::FtpService(address) => [Some(Key::of_data(Kind::ServiceData, address)), None],
+            Interest::FtpServer(address) => [Some(Key::of_data(Kind::ServerData, address)), None],
+            Interest::TunnelServer(address) => [Some(Key::of_tunnel(address)), None],
+            // Errors quote what we sent to the port, as they do of a NAT server.
+            Interest::GueServer(address) => with_fragments(Kind::Server, UDP, address),
+        };
+        keys.into_iter().flatten()
+    }
+}
+
 impl Table {
     /// Every address the steering program has to know, each once, sorted. Removed servers, and
     /// their services, are among them as long as they have connections: what comes on those still
@@ -36,6 +64,16 @@ impl Table {
         interests.sort_unstable();
         interests.dedup();
         interests
+    }
+
+    /// All that the steering program takes; everything else is the kernel's.
+    pub fn steering(&self) -> KeySet {
+        let mut keys = KeySet::new();
+        for interest in self.interests() {
+            interest.keys().for_each(|key| keys.insert_key(key));
+        }
+        keys.set_marked(self.marked());
+        keys
     }
 }
 

@@ -9,14 +9,17 @@
 //!                 or, for whatever is not plain and simple, the long way
 //! ```
 
+use std::net::IpAddr;
 use std::time::Duration;
 
-use forwarding::{Packet, checksum};
+use forwarding::{Packet, checksum, parse};
 use netio::{Frame, PartialChecksum, prefetch};
 
 use super::Worker;
+use super::tap::Outcome;
 use crate::dispatch::established::{Carried, Moment};
 use crate::dispatch::service::Services;
+use crate::dispatch::verdict::Method;
 
 impl Worker {
     /// A batch from port number `port`.
@@ -50,6 +53,9 @@ impl Worker {
         }
         let moment = Moment::of(now);
         for (place, mut frame) in batch.drain(..).enumerate() {
+            if self.watcher.wants_forwarded() {
+                self.watcher.remember(port, self.pool.bytes(&frame));
+            }
             let (start, len) = (frame.start(), frame.len());
             let mut packet = Packet::new(self.pool.chunk_mut(&mut frame), start, len);
             let carried = match plain & 1 << place {
@@ -62,6 +68,10 @@ impl Worker {
             match carried {
                 Some(carried) => {
                     let start = packet.start();
+                    if self.watcher.wants_forwarded() {
+                        let translated = source_of_answer(packet.bytes(), carried.method);
+                        self.watcher.note(Outcome::Forwarded(carried.method), translated);
+                    }
                     self.depart(frame, start, &carried);
                 }
                 None => self.decide(now, services, port, frame, now),
@@ -102,6 +112,17 @@ impl Worker {
             None => None,
         };
         self.status.verdicts.transmitted(method);
+        if self.watcher.wants_forwarded() {
+            let left = Outcome::Left(method);
+            self.watcher.note_leaving(left, port, self.pool.bytes(&frame));
+        }
         out.push(frame);
     }
+}
+
+/// Who a translated answer comes from, for those who capture.
+#[cold]
+fn source_of_answer(frame: &[u8], method: Method) -> Option<(u8, IpAddr, u16)> {
+    let headers = parse(frame).ok().filter(|_| method == Method::NatReply)?;
+    Some((headers.protocol, headers.source, headers.source_port))
 }

@@ -10,6 +10,7 @@ use netio::{Frame, PartialChecksum};
 
 use super::Worker;
 use super::routes::{Link, NoLink};
+use super::tap::Outcome;
 use super::waiting::{PATIENCE, Parked};
 use crate::dispatch::Routes;
 use crate::dispatch::verdict::{DropReason, Method, Path};
@@ -63,6 +64,10 @@ impl Worker {
 
     /// Drops a departing frame.
     pub(super) fn lose(&mut self, frame: Frame, counted: Counted, reason: DropReason) {
+        if self.watcher.is_there() && matches!(counted, Counted::Forwarded(_)) {
+            let port = self.watcher.port();
+            self.watcher.note_leaving(Outcome::Lost(reason), port, self.pool.bytes(&frame));
+        }
         match counted {
             Counted::Forwarded(_) | Counted::Answer | Counted::Reset => self.drop(frame, reason),
             Counted::Piece => self.pool.release(frame),
@@ -123,11 +128,20 @@ impl Worker {
             Counted::Reset => self.status.verdicts.resets.add(1),
             Counted::Piece => {}
         }
+        if self.watcher.is_there() {
+            let outcome = match departure.counted {
+                Counted::Forwarded(method) => Outcome::Left(method),
+                Counted::Answer | Counted::Reset => Outcome::Own,
+                Counted::Piece => Outcome::Left(self.watcher.method()),
+            };
+            self.watcher.note_leaving(outcome, link.port, self.pool.bytes(&frame));
+        }
         self.out[link.port].push(frame);
     }
 
     /// Tries again to send what waits; what has waited too long is dropped.
     pub(super) fn retry_waiting(&mut self, now: Duration) {
+        self.watcher.forget();
         for _ in 0..self.waiting.len() {
             let Some(parked) = self.waiting.take() else { return };
             let counted = parked.departure.counted;

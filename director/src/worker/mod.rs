@@ -15,6 +15,7 @@ mod recent;
 mod routes;
 mod status;
 mod sweep;
+pub mod tap;
 mod waiting;
 
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::dispatch::established::Sighting;
 use crate::dispatch::service::Services;
-use crate::dispatch::verdict::{DropReason, PassReason, Verdict};
+use crate::dispatch::verdict::{DropReason, Method, PassReason, Verdict};
 use crate::dispatch::{Dispatcher, Shared};
 use crate::network::{Network, Resolver};
 use crate::steer::{KeySet, Mark};
@@ -38,6 +39,7 @@ use pieces::Pieces;
 use routes::KernelRoutes;
 pub use status::{FrameLedger, PortStatus, WorkerStatus};
 use sweep::Sweep;
+use tap::{Outcome, Watcher};
 use waiting::Waiting;
 
 /// Frames taken from a port in one breath: as many as a word has bits.
@@ -118,6 +120,7 @@ pub struct Worker {
     waiting: Waiting,
     early: Early,
     pieces: Pieces,
+    watcher: Watcher,
     epoch: Instant,
     next_tick: Duration,
     status: Arc<WorkerStatus>,
@@ -145,6 +148,7 @@ impl Worker {
             routes: KernelRoutes::new(parts.network, parts.resolver, interfaces),
             waiting: Waiting::default(),
             early: Early::default(),
+            watcher: Watcher::new(),
             epoch: parts.epoch,
             next_tick: Duration::ZERO,
             status: parts.status,
@@ -195,6 +199,7 @@ impl Worker {
     pub fn breath(&mut self, now: Duration) -> std::io::Result<usize> {
         let services = Arc::clone(self.services.load());
         self.routes.refresh();
+        self.watcher.refresh(&self.status.taps);
         if self.dispatcher.refresh() {
             self.routes.forget_servers(self.dispatcher.bindings());
         }
@@ -240,10 +245,16 @@ impl Worker {
         mut frame: Frame,
         arrived: Duration,
     ) {
+        if self.watcher.is_there() {
+            self.watcher.remember(port, self.pool.bytes(&frame));
+        }
         let (start, len) = (frame.start(), frame.len());
         let mut packet = Packet::new(self.pool.chunk_mut(&mut frame), start, len);
         let verdict = self.dispatcher.handle(now, services, &mut self.routes, &mut packet);
         let (start, len) = (packet.start(), packet.len());
+        if self.watcher.is_there() {
+            self.show(&verdict);
+        }
         match verdict {
             Verdict::Transmit { method, path, partial, headers } => {
                 self.pool.reshape(&mut frame, start, len);
@@ -265,6 +276,22 @@ impl Worker {
         }
     }
 
+    /// Shows the verdict on a packet to those who capture; what the kernel's stack is to have is shown
+    /// when that has it.
+    #[cold]
+    fn show(&mut self, verdict: &Verdict) {
+        let (outcome, translated) = match *verdict {
+            Verdict::Transmit { method, headers, .. } => {
+                let from = (headers.protocol, headers.source, headers.source_port);
+                (Outcome::Forwarded(method), (method == Method::NatReply).then_some(from))
+            }
+            Verdict::Answer { reason } => (Outcome::Answered(reason), None),
+            Verdict::Drop(reason) => (Outcome::Dropped(reason), None),
+            Verdict::Pass(_) => return,
+        };
+        self.watcher.note(outcome, translated);
+    }
+
     fn drop(&mut self, frame: Frame, reason: DropReason) {
         self.status.verdicts.dropped(reason);
         self.pool.release(frame);
@@ -283,6 +310,13 @@ impl Worker {
             Some(upcall) => upcall(bytes).is_ok(),
             None => false,
         };
+        if self.watcher.is_there() {
+            let outcome = match passed {
+                true => Outcome::Passed(reason),
+                false => Outcome::Dropped(DropReason::PassFailed),
+            };
+            self.watcher.note(outcome, None);
+        }
         if !passed {
             return self.drop(frame, DropReason::PassFailed);
         }

@@ -179,12 +179,7 @@ impl Routes for KernelRoutes {
         if let Some(path) = self.paths.get(&destination) {
             return path;
         }
-        let path = self.current.route(destination).map(|route| Path {
-            interface: route.interface,
-            next_hop: route.gateway.unwrap_or(destination),
-            source: route.source.or_else(|| self.current.source_for(destination)),
-            mtu: route.mtu,
-        });
+        let path = self.current.path(destination);
         self.paths.put(destination, path);
         path
     }

@@ -8,6 +8,7 @@ use netio::{Held, PortCounters};
 
 use super::WorkerPort;
 use super::histogram::Histogram;
+use super::tap::Taps;
 use crate::control::workers::{FramesView, WorkerView};
 use crate::dispatch::counters::Verdicts;
 
@@ -69,6 +70,8 @@ pub struct WorkerStatus {
     pub verdicts: Verdicts,
     /// Set when the worker has ended by itself: its ports carry nothing any more.
     pub ended: AtomicBool,
+    /// Who wants to see its packets.
+    pub taps: Taps,
     lost_frames: AtomicUsize,
     /// Where all frames were in the end.
     last: OnceLock<FrameLedger>,

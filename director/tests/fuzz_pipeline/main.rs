@@ -185,8 +185,12 @@ fn no_packet_panics_loses_a_frame_or_leaves_a_connection_behind() {
         say(&format!("{packets:>9} {:>5.1} %  {label}", *packets as f64 * 100.0 / count as f64));
     }
 
-    let received: u64 =
-        scene.hands.iter().flat_map(|hands| hands.status.ports()).map(|port| port.counters.received).sum();
+    let received: u64 = scene
+        .hands
+        .iter()
+        .flat_map(|hands| hands.status.ports())
+        .map(|port| port.counters.received)
+        .sum();
     assert_eq!(received, count, "what was sent has come in");
     for hands in &scene.hands {
         let frames = hands.worker.frames();

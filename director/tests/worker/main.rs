@@ -12,3 +12,4 @@ mod neighbours;
 mod network;
 mod passing;
 mod port;
+mod tapped;

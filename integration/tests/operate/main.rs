@@ -6,10 +6,13 @@
 
 mod apply;
 mod bed;
+mod capture;
 mod doctor;
 mod examples;
+mod explain;
 mod gone;
 mod metrics;
 mod refused;
+mod replay;
 mod trial;
 mod tutorial;

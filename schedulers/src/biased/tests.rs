@@ -1,6 +1,7 @@
 //! The tree is held to the walk, the scale to the list, and choices to what the bias promises.
 
 use super::*;
+use crate::weight::overhead_words;
 use crate::testing::{Service, client, destination, load, overload, server};
 use crate::weight::{Measure, expected_delay, overhead, overhead_by_weight, queue};
 use crate::{Bias, create};
@@ -80,7 +81,7 @@ struct World {
 
 impl World {
     fn new(measure: Measure, bias: Bias) -> World {
-        let biased = Biased::by(Connections::by(measure, bias), &options(bias));
+        let biased = Biased::by(Connections::by(measure, bias), overhead_words, &options(bias));
         World { servers: Vec::new(), biased, measure, bias, now: Duration::ZERO, next: 0 }
     }
 

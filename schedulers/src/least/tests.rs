@@ -1,6 +1,7 @@
 //! The tree is held to the walk: after whatever has happened both must choose the same server.
 
 use super::*;
+use crate::weight::overhead_words;
 use crate::testing::{load, overload, server, servers};
 use crate::watched::FEW;
 use crate::weight::{expected_delay, lightness, overhead, overhead_by_weight, queue};
@@ -110,7 +111,7 @@ impl World {
             }
             Step::OpenAll => self.servers.iter().for_each(|server| load(server, 1, 0)),
             Step::Rebind => {
-                self.least = Least::by(self.least.measure);
+                self.least = Least::by(self.least.measure, overhead_words);
                 self.least.follow(&self.servers, Change::Bound);
             }
             Step::Remove { .. } | Step::Replace { .. } | Step::Choose => {}
@@ -129,7 +130,7 @@ proptest! {
         measure in 0..MEASURES.len(),
         steps in proptest::collection::vec(step(), 1..120),
     ) {
-        let least = Least::by(MEASURES[measure]);
+        let least = Least::by(MEASURES[measure], overhead_words);
         let mut world = World { servers: Vec::new(), least, next: 0 };
         for step in &steps {
             world.step(step)?;
@@ -141,7 +142,7 @@ proptest! {
 fn no_change_of_another_worker_is_overlooked() {
     for measure in MEASURES {
         let servers = servers(&[1, 2, 3, 4, 5].repeat(40));
-        let mut least = Least::by(measure);
+        let mut least = Least::by(measure, overhead_words);
         least.follow(&servers, Change::Bound);
         for _ in 0..20 {
             std::thread::scope(|scope| {
@@ -179,10 +180,10 @@ fn churn(servers: &[Arc<Server>], seed: u32) {
 #[test]
 fn a_server_that_changes_lists_is_watched_by_the_new_one() {
     let (one, other) = (servers(&[1; 20]), servers(&[1; 40]));
-    let mut old = Least::by(overhead);
+    let mut old = Least::by(overhead, overhead_words);
     old.follow(&one, Change::Bound);
     let mut list = other.clone();
-    let mut new = Least::by(overhead);
+    let mut new = Least::by(overhead, overhead_words);
     new.follow(&list, Change::Bound);
     list.insert(0, one[7].clone());
     new.follow(&list, Change::Added);
@@ -194,7 +195,7 @@ fn a_server_that_changes_lists_is_watched_by_the_new_one() {
 #[test]
 fn servers_of_a_list_that_has_become_short_are_marked_no_more() {
     let mut list = servers(&[1; FEW + 1]);
-    let mut least = Least::by(overhead);
+    let mut least = Least::by(overhead, overhead_words);
     least.follow(&list, Change::Bound);
     let board = least.watched.board().unwrap().clone();
     load(&list[3], 1, 0);

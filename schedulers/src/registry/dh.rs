@@ -10,6 +10,7 @@ use crate::address::{fold, spread};
 use crate::placement::HashBy;
 use crate::remembered::Remembered;
 use crate::slots::Slots;
+use crate::weight::weight_words;
 use crate::{Change, Entry, Key, Options, Scheduler, Server, TooManyServers};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +34,14 @@ impl DestinationHashing {
     fn new(options: &Options) -> DestinationHashing {
         DestinationHashing { slots: Slots::empty(1 << SLOT_BITS), by: options.key }
     }
+
+    fn slot(&self, key: &Key) -> usize {
+        let number = match self.by {
+            HashBy::OfScheduler => fold(key.destination),
+            by => key.hash_by(by) as u32,
+        };
+        spread(number, SLOT_BITS)
+    }
 }
 
 impl Scheduler for DestinationHashing {
@@ -45,11 +54,19 @@ impl Scheduler for DestinationHashing {
     }
 
     fn choose(&mut self, servers: &[Arc<Server>], key: &Key, _: Duration) -> Option<usize> {
-        let number = match self.by {
-            HashBy::OfScheduler => fold(key.destination),
-            by => key.hash_by(by) as u32,
-        };
-        self.slots.choose(servers, spread(number, SLOT_BITS))
+        self.slots.choose(servers, self.slot(key))
+    }
+
+    fn fork(&self, _: &[Arc<Server>], _: &Key) -> Box<dyn Scheduler> {
+        Box::new(DestinationHashing { slots: self.slots.clone(), by: self.by })
+    }
+
+    fn figure(&self, _: usize, server: &Server) -> String {
+        weight_words(server)
+    }
+
+    fn bearings(&self, servers: &[Arc<Server>], key: &Key) -> String {
+        self.slots.words(servers, self.slot(key))
     }
 }
 

@@ -11,6 +11,7 @@
 
 use crate::placement::{HashBy, Member, PlacementOptions, Table};
 use crate::remembered::Remembered;
+use crate::weight::weight_words;
 use crate::{
     Change, Entry, Key, Options, Preparation, Prepared, Scheduler, Server, TooManyServers,
 };
@@ -113,6 +114,29 @@ impl Scheduler for DistributedHashTable {
         };
         // Nearly always the owner is, and is found without a walk.
         table.owner(hash).and_then(eligible).or_else(|| table.walk(hash).skip(1).find_map(eligible))
+    }
+
+    fn fork(&self, _: &[Arc<Server>], _: &Key) -> Box<dyn Scheduler> {
+        Box::new(DistributedHashTable {
+            options: self.options,
+            by: self.by,
+            table: self.table.clone(),
+            servers: self.servers.clone(),
+            offered: None,
+        })
+    }
+
+    fn figure(&self, _: usize, server: &Server) -> String {
+        weight_words(server)
+    }
+
+    fn bearings(&self, servers: &[Arc<Server>], key: &Key) -> String {
+        let Some(table) = &self.table else { return String::new() };
+        let hash = key.hash_by(self.by);
+        let row =
+            table.walk(hash).take(3).filter_map(|member| self.servers.get(member)?.find(servers));
+        let names: Vec<String> = row.map(|index| servers[index].name()).collect();
+        format!("the key's row begins with {}", names.join(", "))
     }
 }
 

@@ -4,12 +4,12 @@
 
 use crate::Entry;
 use crate::least::Least;
-use crate::weight::lightness;
+use crate::weight::{lightness, weight_words};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "fo",
     summary: "weighted failover: all to the eligible server of the highest weight",
-    create: |_| Box::new(Least::by(lightness)),
+    create: |_| Box::new(Least::by(lightness, weight_words)),
 };
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 use crate::lightest::Lightest;
 use crate::locality::{Destinations, is_swamped};
 use crate::remembered::Remembered;
-use crate::weight::overhead_by_weight;
+use crate::weight::{overhead_by_weight, overhead_by_weight_words};
 use crate::{Change, Entry, Expirations, Key, Options, Scheduler, Server, TooManyServers};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ struct LocalityBased {
 impl LocalityBased {
     fn new(options: &Options) -> LocalityBased {
         LocalityBased {
-            all: Lightest::by(overhead_by_weight, options),
+            all: Lightest::by(overhead_by_weight, overhead_by_weight_words, options),
             destinations: Destinations::new(options.seed, Expirations::default().lblc),
         }
     }
@@ -65,6 +65,26 @@ impl Scheduler for LocalityBased {
             self.destinations.insert(key.destination, Remembered::at(servers, index)?, now);
         }
         Some(index)
+    }
+
+    fn fork(&self, servers: &[Arc<Server>], key: &Key) -> Box<dyn Scheduler> {
+        let destinations = self.destinations.fork(key.destination, |remembered| *remembered);
+        Box::new(LocalityBased { all: self.all.over(servers), destinations })
+    }
+
+    fn figure(&self, _: usize, server: &Server) -> String {
+        self.all.words(server)
+    }
+
+    fn bearings(&self, servers: &[Arc<Server>], key: &Key) -> String {
+        let remembered = self.destinations.peek(key.destination);
+        match remembered.map(|remembered| remembered.find(servers)) {
+            None => "nothing is remembered for this destination: as wlc".to_owned(),
+            Some(None) => "what is remembered for this destination is gone: as wlc".to_owned(),
+            Some(Some(index)) => {
+                format!("{} is remembered for this destination", servers[index].name())
+            }
+        }
     }
 }
 

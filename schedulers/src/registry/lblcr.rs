@@ -9,7 +9,7 @@ use crate::lightest::Lightest;
 use crate::locality::{Destinations, is_swamped};
 use crate::remembered::Remembered;
 use crate::replicas::{Replicas, Set};
-use crate::weight::{is_lighter, overhead_by_weight};
+use crate::weight::{is_lighter, overhead_by_weight, overhead_by_weight_words};
 use crate::{
     Change, Entry, Expirations, Key, Options, Scheduler, Server, ServerId, TooManyServers,
 };
@@ -33,7 +33,7 @@ impl Replicated {
     fn new(options: &Options) -> Replicated {
         let expiration = Expirations::default().lblcr;
         Replicated {
-            all: Lightest::by(overhead_by_weight, options),
+            all: Lightest::by(overhead_by_weight, overhead_by_weight_words, options),
             destinations: Destinations::new(options.seed, expiration),
             replicas: Replicas::new(),
         }
@@ -83,6 +83,26 @@ impl Scheduler for Replicated {
             self.destinations.insert(key.destination, set, now);
         }
         Some(index)
+    }
+
+    fn fork(&self, servers: &[Arc<Server>], key: &Key) -> Box<dyn Scheduler> {
+        let mut replicas = Replicas::of_one_set();
+        let destinations =
+            self.destinations.fork(key.destination, |set| self.replicas.copy(set, &mut replicas));
+        Box::new(Replicated { all: self.all.over(servers), destinations, replicas })
+    }
+
+    fn figure(&self, _: usize, server: &Server) -> String {
+        self.all.words(server)
+    }
+
+    fn bearings(&self, servers: &[Arc<Server>], key: &Key) -> String {
+        let Some(set) = self.destinations.peek(key.destination) else {
+            return "nothing is remembered for this destination: as wlc".to_owned();
+        };
+        let members = self.replicas.members(set).filter_map(|member| member.find(servers));
+        let names: Vec<String> = members.map(|index| servers[index].name()).collect();
+        format!("the least loaded of this destination's set: {}", names.join(", "))
     }
 }
 

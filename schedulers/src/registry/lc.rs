@@ -4,12 +4,12 @@
 
 use crate::Entry;
 use crate::lightest::Lightest;
-use crate::weight::overhead;
+use crate::weight::{overhead, overhead_words};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "lc",
     summary: "least connection: the fewest connections, active ones counting most",
-    create: |options| Lightest::scheduler(overhead, options),
+    create: |options| Lightest::scheduler(overhead, overhead_words, options),
 };
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ impl ReportedLoad {
             bias => bias,
         };
         let scale = Reports { pressure: bias.pressure(), unknown: NOBODY_KNOWS };
-        ReportedLoad { all: Biased::by(scale, options) }
+        ReportedLoad { all: Biased::by(scale, words, options) }
     }
 }
 
@@ -51,6 +51,24 @@ impl Scheduler for ReportedLoad {
 
     fn choose(&mut self, servers: &[Arc<Server>], _: &Key, now: Duration) -> Option<usize> {
         self.all.lightest(servers, now)
+    }
+
+    fn fork(&self, servers: &[Arc<Server>], _: &Key) -> Box<dyn Scheduler> {
+        Box::new(ReportedLoad { all: self.all.over(servers) })
+    }
+
+    fn figure(&self, _: usize, server: &Server) -> String {
+        self.all.words(server)
+    }
+}
+
+fn words(server: &Server) -> String {
+    match server.reported() {
+        Some(load) => {
+            let since = server.opened_since_report();
+            format!("reports {} % and has had {since} since", f64::from(load) / 100.0)
+        }
+        None => "reports nothing: taken for the mean".to_owned(),
     }
 }
 

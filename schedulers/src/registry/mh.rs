@@ -15,7 +15,7 @@ use crate::address::{client_number, fold_with_port};
 use crate::placement::HashBy;
 use crate::remembered::Remembered;
 use crate::slots::Slots;
-use crate::weight::greatest_common_divisor;
+use crate::weight::{greatest_common_divisor, weight_words};
 use crate::{Change, Entry, Flags, Key, Options, Scheduler, Server, TooManyServers};
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
@@ -81,6 +81,20 @@ impl Scheduler for MaglevHashing {
         } else {
             self.slots.choose(servers, own)
         }
+    }
+
+    fn fork(&self, _: &[Arc<Server>], _: &Key) -> Box<dyn Scheduler> {
+        Box::new(MaglevHashing { slots: self.slots.clone(), ..*self })
+    }
+
+    fn figure(&self, _: usize, server: &Server) -> String {
+        weight_words(server)
+    }
+
+    fn bearings(&self, servers: &[Arc<Server>], key: &Key) -> String {
+        let slot = slot_of(client_number(key, self.by, self.uses_port));
+        let falls_back = if self.falls_back { ", or the next that can be used" } else { "" };
+        format!("{}{falls_back}", self.slots.words(servers, slot))
     }
 }
 

@@ -5,12 +5,12 @@
 
 use crate::Entry;
 use crate::lightest::Lightest;
-use crate::weight::queue;
+use crate::weight::{queue, queue_words};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "nq",
     summary: "never queue: an idle server if there is one, else shortest expected delay",
-    create: |options| Lightest::scheduler(queue, options),
+    create: |options| Lightest::scheduler(queue, queue_words, options),
 };
 
 #[cfg(test)]

@@ -11,8 +11,14 @@ use crate::{Entry, Server};
 pub(crate) const ENTRY: Entry = Entry {
     name: "ovf",
     summary: "overflow: the heaviest server with no more active connections than its weight",
-    create: |_| Box::new(Least::by(room)),
+    create: |_| Box::new(Least::by(room, words)),
 };
+
+fn words(server: &Server) -> String {
+    let has_room = i64::from(server.active()) <= i64::from(server.weight());
+    let full = if has_room { "" } else { ": full" };
+    format!("{} active of weight {}{full}", server.active(), server.weight())
+}
 
 /// The heavier the lighter, as long as it is not full.
 fn room(server: &Server) -> Burden {

@@ -6,7 +6,8 @@
 //! anew. When the server under the cursor is removed, the cursor steps back to the one before it,
 //! so that the turn of the one behind is not skipped.
 
-use crate::remembered::Remembered;
+use crate::remembered::{Remembered, after};
+use crate::weight::weight_words;
 use crate::{Change, Entry, Key, Scheduler, Server, TooManyServers};
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,6 +47,18 @@ impl Scheduler for RoundRobin {
             (start..servers.len()).chain(0..start).find(|&index| servers[index].is_eligible())?;
         self.cursor = Remembered::at(servers, chosen);
         Some(chosen)
+    }
+
+    fn fork(&self, _: &[Arc<Server>], _: &Key) -> Box<dyn Scheduler> {
+        Box::new(RoundRobin { cursor: self.cursor })
+    }
+
+    fn figure(&self, _: usize, server: &Server) -> String {
+        weight_words(server)
+    }
+
+    fn bearings(&self, servers: &[Arc<Server>], _: &Key) -> String {
+        after(self.cursor, servers)
     }
 }
 

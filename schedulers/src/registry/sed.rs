@@ -5,12 +5,12 @@
 
 use crate::Entry;
 use crate::lightest::Lightest;
-use crate::weight::expected_delay;
+use crate::weight::{expected_delay, expected_delay_words};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "sed",
     summary: "shortest expected delay: lowest (active + 1) / weight",
-    create: |options| Lightest::scheduler(expected_delay, options),
+    create: |options| Lightest::scheduler(expected_delay, expected_delay_words, options),
 };
 
 #[cfg(test)]

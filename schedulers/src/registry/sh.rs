@@ -15,6 +15,7 @@ use crate::address::{client_number, spread};
 use crate::placement::HashBy;
 use crate::remembered::Remembered;
 use crate::slots::Slots;
+use crate::weight::weight_words;
 use crate::{Change, Entry, Flags, Key, Options, Scheduler, Server, TooManyServers};
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,6 +67,20 @@ impl Scheduler for SourceHashing {
         } else {
             self.slots.choose(servers, own)
         }
+    }
+
+    fn fork(&self, _: &[Arc<Server>], _: &Key) -> Box<dyn Scheduler> {
+        Box::new(SourceHashing { slots: self.slots.clone(), ..*self })
+    }
+
+    fn figure(&self, _: usize, server: &Server) -> String {
+        weight_words(server)
+    }
+
+    fn bearings(&self, servers: &[Arc<Server>], key: &Key) -> String {
+        let slot = spread(client_number(key, self.by, self.uses_port), SLOT_BITS);
+        let falls_back = if self.falls_back { ", or the next that can be used" } else { "" };
+        format!("{}{falls_back}", self.slots.words(servers, slot))
     }
 }
 

@@ -79,6 +79,15 @@ impl Scheduler for SmoothRoundRobin {
         self.owed[chosen] -= turn;
         Some(chosen)
     }
+
+    fn fork(&self, _: &[Arc<Server>], _: &Key) -> Box<dyn Scheduler> {
+        Box::new(SmoothRoundRobin { owed: self.owed.clone(), turn: self.turn })
+    }
+
+    fn figure(&self, index: usize, server: &Server) -> String {
+        let owed = self.owed.get(index).map_or(0.0, |owed| *owed as f64 / UNIT as f64);
+        format!("owed {owed:.2} and weight {}", server.weight())
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! server. Mitzenmacher, Richa, Sitaraman, "The Power of Two Random Choices", 2001.
 
 use crate::watched::{Rule, Tree, Watched};
-use crate::weight::{each, is_lighter};
+use crate::weight::{each, is_lighter, overhead_by_weight_words};
 use crate::{Change, Entry, Key, Options, Scheduler, Server, TooManyServers};
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,6 +61,19 @@ impl Scheduler for TwoChoices {
             (Some((index, _)), _) => index,
             (None, _) => last,
         })
+    }
+
+    fn fork(&self, servers: &[Arc<Server>], _: &Key) -> Box<dyn Scheduler> {
+        let draws = Draws { state: self.draws.state };
+        Box::new(TwoChoices { draws, sums: self.sums.fork(servers) })
+    }
+
+    fn figure(&self, _: usize, server: &Server) -> String {
+        overhead_by_weight_words(server)
+    }
+
+    fn bearings(&self, _: &[Arc<Server>], _: &Key) -> String {
+        "the less loaded of two that are drawn by weight".to_owned()
     }
 }
 

@@ -5,12 +5,12 @@
 
 use crate::Entry;
 use crate::lightest::Lightest;
-use crate::weight::overhead_by_weight;
+use crate::weight::{overhead_by_weight, overhead_by_weight_words};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "wlc",
     summary: "weighted least connection: the fewest connections for its weight",
-    create: |options| Lightest::scheduler(overhead_by_weight, options),
+    create: |options| Lightest::scheduler(overhead_by_weight, overhead_by_weight_words, options),
 };
 
 #[cfg(test)]

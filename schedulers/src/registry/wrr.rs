@@ -8,8 +8,8 @@
 //!
 //! Weights 4, 3, 2 give A A B A B C A B C: runs of the heavy server, not an even mixture.
 
-use crate::remembered::Remembered;
-use crate::weight::greatest_common_divisor;
+use crate::remembered::{Remembered, after};
+use crate::weight::{greatest_common_divisor, weight_words};
 use crate::{Change, Entry, Key, Scheduler, Server, TooManyServers};
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,6 +88,19 @@ impl Scheduler for WeightedRoundRobin {
                 stop = cursor;
             }
         }
+    }
+
+    fn fork(&self, _: &[Arc<Server>], _: &Key) -> Box<dyn Scheduler> {
+        Box::new(WeightedRoundRobin { ..*self })
+    }
+
+    fn figure(&self, _: usize, server: &Server) -> String {
+        weight_words(server)
+    }
+
+    fn bearings(&self, servers: &[Arc<Server>], _: &Key) -> String {
+        let (after, bar, top) = (after(self.cursor, servers), self.bar, self.top);
+        format!("{after}, with a weight of at least {bar} (from {top} down)")
     }
 }
 

@@ -64,6 +64,20 @@ impl Progress {
         }
     }
 
+    /// The same counts, apart from these.
+    pub(super) fn fork(&self) -> Progress {
+        Progress {
+            is_watched: AtomicBool::new(self.is_watched()),
+            has_window: AtomicBool::new(self.has_window.load(SeqCst)),
+            knows_active: AtomicBool::new(self.knows_active.load(SeqCst)),
+            current: AtomicU32::new(self.current.load(SeqCst)),
+            opened: self.opened.each_ref().map(|bucket| AtomicU32::new(bucket.load(SeqCst))),
+            handshakes: AtomicU32::new(self.handshakes.load(SeqCst)),
+            reported: AtomicU32::new(self.reported.load(SeqCst)),
+            since_report: AtomicU64::new(self.since_report()),
+        }
+    }
+
     /// Counts from now on; with a window also the young.
     pub(super) fn watch(&self, has_window: bool) {
         self.has_window.store(has_window, SeqCst);

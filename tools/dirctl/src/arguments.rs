@@ -5,9 +5,13 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::capture::{self, Capture};
 use crate::doctor::{self, Doctor};
+use crate::drops::{self, Drops};
+use crate::explain::{self, Explain};
 use crate::nlb::Nlb;
 use crate::plan::{Apply, PlanFile, Settle};
+use crate::replay::{self, Replay};
 use crate::settings::Assignment;
 
 /// Asks the director how it is, and commands the nodes of a cluster without one. Services and servers
@@ -70,6 +74,18 @@ pub enum Subcommands {
     /// Examine this machine, director or real server, and say what is wrong and what remedies it
     #[command(after_help = doctor::HELP)]
     Doctor(Doctor),
+    /// Tell what would become of a packet, and why: every decision, and what is changed in it
+    #[command(after_help = explain::HELP)]
+    Explain(Explain),
+    /// Run a capture through the pipeline, and tell what becomes of each packet
+    #[command(after_help = replay::HELP)]
+    Replay(Replay),
+    /// Capture packets from the running director, each with what became of it and why
+    #[command(after_help = capture::HELP)]
+    Capture(Capture),
+    /// Show why packets are dropped or passed to the kernel, and how many
+    #[command(after_help = drops::HELP)]
+    Drops(Drops),
     /// Show what would change if the director followed another configuration file
     Plan(PlanFile),
     /// Have the director follow another configuration file: all of it or none, for good or on trial

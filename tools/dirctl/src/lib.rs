@@ -5,15 +5,19 @@
 #![forbid(unsafe_code)]
 
 pub mod arguments;
+pub mod capture;
 pub mod clean;
 pub mod columns;
 pub mod doctor;
+pub mod drops;
 pub mod events;
+pub mod explain;
 pub mod local_time;
 pub mod nlb;
 pub mod outlet;
 pub mod paint;
 pub mod plan;
+pub mod replay;
 pub mod servers;
 pub mod settings;
 pub mod status;

@@ -16,7 +16,7 @@ use dirctl::outlet::{
     CANNOT_ASK, NOT_RUNNING, USAGE, WARNINGS, complain, end, paint, pretty, print, wrote,
 };
 use dirctl::settings::{self, Assignment};
-use dirctl::{doctor, events, local_time, plan, servers, status};
+use dirctl::{capture, doctor, drops, events, explain, local_time, plan, replay, servers, status};
 use director::control::api::RefusalKind;
 use director::control::client::Client;
 use director::control::nlb::{NlbReply, NlbRequest};
@@ -53,6 +53,10 @@ fn main() -> ExitCode {
     }
     let outcome = match arguments.command {
         Subcommands::Nlb(_) | Subcommands::Doctor(_) => Ok(0),
+        Subcommands::Explain(words) => Ok(explain::run(&socket, &words)),
+        Subcommands::Capture(words) => Ok(capture::run(&socket, &words)),
+        Subcommands::Drops(words) => drops::run(&socket, &words),
+        Subcommands::Replay(words) => Ok(replay::run(&socket, &words)),
         Subcommands::Plan(words) => plan::plan(&socket, &words),
         Subcommands::Apply(words) => plan::apply(&socket, &words),
         Subcommands::Confirm(words) => plan::settle(&socket, Verdict::Confirm, &words),

@@ -46,6 +46,11 @@ impl Binding {
         self.id as usize
     }
 
+    /// The same with another server in place of this one's.
+    pub(in crate::dispatch) fn with(&self, server: Arc<RealServer>) -> Binding {
+        Binding { server, ..self.clone() }
+    }
+
     /// The server's address as a number; one of IPv4 is in the lowest 32 bits.
     #[inline(always)]
     pub fn address_bits(&self) -> u128 {

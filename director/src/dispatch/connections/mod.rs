@@ -103,6 +103,59 @@ impl Connections {
         )
     }
 
+    /// An empty table with the same hashes, for what one packet can meet.
+    pub(super) fn fork(&self) -> Connections {
+        /// Room enough for copies, and for what a packet opens.
+        const ROOM: usize = 1024;
+        Connections::hashed(ROOM, self.hasher.clone())
+    }
+
+    /// Puts a copy of a connection in, whose server counts it already.
+    pub(super) fn restore(&self, connection: Connection) {
+        let mut shard = self.shard_of(self.ends(&connection.tuple).0);
+        self.put(&mut shard, connection);
+    }
+
+    /// Whether there shall be room for more than there is.
+    pub(super) fn limit_to_content(&mut self, has_room: bool) {
+        if !has_room {
+            self.limit = self.len();
+        }
+    }
+
+    /// Shows the connections that a packet may belong to, see [`with`](Self::with), and leaves them as
+    /// they are.
+    pub(super) fn peek_both(
+        &self,
+        protocol: u8,
+        source: Endpoint,
+        destination: Endpoint,
+        mut see: impl FnMut(&Connection),
+    ) {
+        let (from, to) = (self.hash_end(protocol, source), self.hash_end(protocol, destination));
+        if self.servers.may_have(source.0) {
+            let answer = Tuple { protocol, template: false, client: destination, peer: source };
+            let mut shard = self.shard_of(to);
+            let found = shard.find_reply(hash_both(to, from), &Name::of(&answer), source.0);
+            if let Some(slot) = found {
+                shard.visit(slot..slot + 1, &mut see);
+            }
+        }
+        self.peek_tuple(
+            &Tuple { protocol, template: false, client: source, peer: destination },
+            see,
+        );
+    }
+
+    /// Shows the connection or template called `tuple`, and leaves it as it is.
+    pub(super) fn peek_tuple(&self, tuple: &Tuple, see: impl FnMut(&Connection)) {
+        let (client, peer) = self.ends(tuple);
+        let mut shard = self.shard_of(client);
+        if let Some(slot) = shard.find(hash_both(client, peer), &Name::of(tuple)) {
+            shard.visit(slot..slot + 1, see);
+        }
+    }
+
     /// A table whose hashes are the same in every run, for simulations that must be repeatable.
     /// Not for traffic: clients choose the keys, and could choose them to collide.
     pub fn with_seed(limit: usize, seed: u64) -> Connections {
@@ -189,20 +242,44 @@ impl Connections {
         destination: Endpoint,
         act: impl FnOnce(Way, &mut Connection) -> R,
     ) -> Option<R> {
+        let (way, mut shard, slot) = self.find(protocol, source, destination)?;
+        shard.with(slot, |connection| act(way, connection))
+    }
+
+    /// The same for one who only looks: the connection stays as it is.
+    pub fn peek<R>(
+        &self,
+        protocol: u8,
+        source: Endpoint,
+        destination: Endpoint,
+        see: impl FnOnce(Way, &Connection) -> R,
+    ) -> Option<R> {
+        let (way, mut shard, slot) = self.find(protocol, source, destination)?;
+        shard.see(slot, |connection| see(way, connection))
+    }
+
+    /// The connection of a packet: its shard, locked, and its slot there.
+    #[inline]
+    fn find(
+        &self,
+        protocol: u8,
+        source: Endpoint,
+        destination: Endpoint,
+    ) -> Option<(Way, Locked<'_>, u32)> {
         let from = self.hash_end(protocol, source);
         let to = self.hash_end(protocol, destination);
         if self.servers.may_have(source.0) {
             let answer = Tuple { protocol, template: false, client: destination, peer: source };
-            let mut shard = self.shard_of(to);
+            let shard = self.shard_of(to);
             let found = shard.find_reply(hash_both(to, from), &Name::of(&answer), source.0);
             if let Some(slot) = found {
-                return shard.with(slot, |connection| act(Way::Out, connection));
+                return Some((Way::Out, shard, slot));
             }
         }
         let tuple = Tuple { protocol, template: false, client: source, peer: destination };
-        let mut shard = self.shard_of(from);
+        let shard = self.shard_of(from);
         let slot = shard.find(hash_both(from, to), &Name::of(&tuple))?;
-        shard.with(slot, |connection| act(Way::In, connection))
+        Some((Way::In, shard, slot))
     }
 
     /// Finds the connection or template named `tuple`, seen from the client, and runs `act` on it.

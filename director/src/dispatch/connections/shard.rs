@@ -313,14 +313,18 @@ impl<'a> Locked<'a> {
     /// Shows the connections in these slots to `see`.
     pub(super) fn visit(&mut self, slots: Range<u32>, mut see: impl FnMut(&Connection)) {
         for slot in slots.start..slots.end.min(self.writer.used) {
-            if let Some(connection) = self.unpack(slot) {
-                see(&connection);
-                let mut connection = connection;
-                if let Some(extra) = connection.take_extra() {
-                    self.writer.extras.insert(slot, extra);
-                }
-            }
+            let _ = self.see(slot, &mut see);
         }
+    }
+
+    /// Shows a connection to `see`, which leaves it as it is.
+    pub(super) fn see<R>(&mut self, slot: u32, see: impl FnOnce(&Connection) -> R) -> Option<R> {
+        let mut connection = self.unpack(slot)?;
+        let result = see(&connection);
+        if let Some(extra) = connection.take_extra() {
+            self.writer.extras.insert(slot, extra);
+        }
+        Some(result)
     }
 
     /// Removes what has expired by `now`, after looking at `limit` connections at most; `gone` is

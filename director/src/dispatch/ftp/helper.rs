@@ -33,6 +33,15 @@ impl Helper {
         &self.control
     }
 
+    /// The same with another control, which `copy` makes of this one's.
+    pub fn sharing(&self, copy: impl FnOnce(&Arc<Control>) -> Arc<Control>) -> Helper {
+        Helper {
+            dialogue: self.dialogue.clone(),
+            control: copy(&self.control),
+            awaited: self.awaited.clone(),
+        }
+    }
+
     /// Notes that `tuple` is awaited, and returns what no longer is for it.
     fn note(&mut self, tuple: Tuple) -> Option<Tuple> {
         self.awaited.retain(|known| *known != tuple);

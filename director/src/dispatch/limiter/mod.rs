@@ -21,13 +21,19 @@ pub struct Limiter {
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct State {
     peers: Peers,
     all: Bucket,
 }
 
 impl Limiter {
+    /// The same allowances, apart from these.
+    pub(super) fn fork(&self) -> Limiter {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        Limiter { state: Mutex::new(state.clone()) }
+    }
+
     /// Whether `error` may be sent to `destination` now.
     pub(super) fn allow(
         &self,
@@ -68,7 +74,7 @@ fn is_limited(error: Error, destination: IpAddr, mask: u32) -> bool {
 }
 
 /// Tokens that come with time, so many per second, and are kept up to a number.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Bucket {
     tokens: u64,
     /// Up to when what has been earned is counted.

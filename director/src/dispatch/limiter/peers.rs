@@ -27,7 +27,7 @@ struct Peer {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Peers {
     hasher: RandomState,
     places: Box<[[Option<Peer>; WAYS]]>,

@@ -13,6 +13,8 @@ use schedulers::{
 use crate::control::api::ServerSpec;
 use crate::dispatch::connections::Binding;
 use crate::dispatch::real_server::RealServer;
+use crate::dispatch::transmitter::Transmitter;
+use crate::dispatch::witness::Candidate;
 use crate::health::servers::Standing;
 
 /// One place in a service's list.
@@ -38,6 +40,18 @@ pub struct Choice {
     falls_back: bool,
 }
 
+/// A server, how its packets reach it, and as it was asked for.
+type Copied = (Arc<RealServer>, Transmitter, ServerSpec);
+
+/// What has been copied of a choice.
+pub(super) struct Forked {
+    pub(super) scheduler: Box<dyn Scheduler>,
+    pub(super) loads: Vec<Arc<Server>>,
+    pub(super) members: Vec<Copied>,
+    pub(super) fallback: Option<Copied>,
+    pub(super) falls_back: bool,
+}
+
 impl Choice {
     /// No servers yet.
     pub(super) fn by(scheduler: Box<dyn Scheduler>) -> Choice {
@@ -58,6 +72,51 @@ impl Choice {
     /// Where the server with `address` stands.
     pub fn position(&self, address: SocketAddr) -> Option<usize> {
         self.members.iter().position(|member| member.spec.address == address)
+    }
+
+    /// A copy for one choice by `key`: `server` makes copies of servers, and `bind` their bindings, once the
+    /// copy of the scheduler is in place.
+    pub(super) fn fork(
+        &self,
+        key: &Key,
+        mut server: impl FnMut(&Arc<RealServer>) -> Arc<RealServer>,
+    ) -> Forked {
+        let mut copy = |member: &Member| {
+            (server(&member.server), member.binding.transmitter, member.spec.clone())
+        };
+        let members: Vec<_> = self.members.iter().map(&mut copy).collect();
+        let fallback = self.fallback.as_ref().map(&mut copy);
+        let loads: Vec<_> = members.iter().map(|(server, ..)| server.load.clone()).collect();
+        let scheduler = self.scheduler.fork(&loads, key);
+        Forked { scheduler, loads, members, fallback, falls_back: self.falls_back }
+    }
+
+    /// Takes in what has been copied of another one, but for its scheduler.
+    pub(super) fn take_in(
+        &mut self,
+        loads: Vec<Arc<Server>>,
+        members: Vec<Member>,
+        fallback: Option<Member>,
+        falls_back: bool,
+    ) {
+        (self.loads, self.members) = (loads, members);
+        (self.fallback, self.falls_back) = (fallback, falls_back);
+    }
+
+    /// What the scheduler goes by for `key`: where it begins, and each server's figure.
+    pub(super) fn weigh(&self, key: &Key) -> (String, Vec<Candidate>) {
+        let candidates = self.loads.iter().zip(&self.members).enumerate();
+        let candidates = candidates.map(|(index, (load, member))| Candidate {
+            server: member.server.address(),
+            figure: self.scheduler.figure(index, load),
+            excluded: match (load.weight(), load.is_overloaded()) {
+                (..=0, _) if member.spec.weight > 0 => Some("down or draining"),
+                (..=0, _) => Some("weight 0"),
+                (_, true) => Some("at its upper threshold"),
+                _ => None,
+            },
+        });
+        (self.scheduler.bearings(&self.loads, key), candidates.collect())
     }
 
     /// The fallback server, if there is one.

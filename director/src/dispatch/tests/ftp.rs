@@ -10,20 +10,20 @@ use crate::control::operations::Command;
 use crate::dispatch::verdict::{DropReason, PassReason, Verdict};
 
 /// Who takes part: client's control connection, VIP, server.
-struct Cast {
+pub(super) struct Cast {
     client: &'static str,
     vip: &'static str,
     real: &'static str,
 }
 
-const V4: Cast =
+pub(super) const V4: Cast =
     Cast { client: "198.51.100.7:4000", vip: "192.0.2.100:21", real: "10.77.0.11:2121" };
 const V6: Cast =
     Cast { client: "[2001:db8:9::7]:4000", vip: "[2001:db8:1::10]:21", real: "[fd77::11]:2121" };
 
 /// A control connection, and where both sides are in it.
-struct Dialogue {
-    bed: Bed,
+pub(super) struct Dialogue {
+    pub(super) bed: Bed,
     cast: Cast,
     /// Next number of the client, and of the server as it counts itself.
     client: u32,
@@ -33,14 +33,14 @@ struct Dialogue {
 }
 
 impl Dialogue {
-    fn open(cast: Cast) -> Dialogue {
+    pub(super) fn open(cast: Cast) -> Dialogue {
         let mut bed = Bed::with(key(Protocol::Tcp, cast.vip), &[(cast.real, Forwarding::Nat)]);
         bed.establish(cast.client, cast.vip);
         Dialogue { bed, cast, client: 2000, server: 7000, seen: 7000 }
     }
 
     /// The client says something; returns the text and the acknowledgement that the server gets.
-    fn says(&mut self, text: &str) -> (String, u32) {
+    pub(super) fn says(&mut self, text: &str) -> (String, u32) {
         let frame = segment(self.cast.client, self.cast.vip, self.client, self.seen, text);
         let out = self.bed.handle(&frame);
         assert_eq!(out.destination(), at(self.cast.real));
@@ -51,7 +51,7 @@ impl Dialogue {
     }
 
     /// The server answers; returns the text that the client gets.
-    fn answers(&mut self, text: &str) -> String {
+    pub(super) fn answers(&mut self, text: &str) -> String {
         let frame = segment(self.cast.real, self.cast.client, self.server, self.client, text);
         let out = self.bed.handle(&frame);
         assert_eq!(out.source(), at(self.cast.vip));

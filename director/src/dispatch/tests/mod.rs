@@ -5,6 +5,7 @@ mod bypass;
 mod established;
 mod extras;
 mod failure;
+mod fork;
 mod forwarding_methods;
 mod fragments;
 mod ftp;

@@ -96,7 +96,7 @@ impl Bed {
     fn follow(&self, text: &str, confirm: Option<u32>, at: u64) -> Result<Followed, Refusal> {
         let (file, config) = ("new.toml".to_owned(), config(text));
         let save = Some(text.to_owned());
-        let wanted = Wanted { file, config, confirm, ignore_restart: false, save };
+        let wanted = NextFile { file, config, confirm, ignore_restart: false, save };
         self.course.follow(wanted, &self.scene(at))
     }
 
@@ -240,7 +240,7 @@ fn a_refusal_changes_nothing_and_names_what_is_refused() {
     // The last service cannot be: those before it have not become what the file says.
     let mut bad = config(OTHER);
     bad.services[1].servers[0].weight = -1;
-    let wanted = Wanted {
+    let wanted = NextFile {
         file: "new.toml".to_owned(),
         config: bad,
         confirm: None,
@@ -261,7 +261,7 @@ fn a_refusal_changes_nothing_and_names_what_is_refused() {
 fn with_a_key_that_needs_a_restart_the_rest_can_be_applied_and_the_key_stays_as_it_was() {
     let bed = Bed::new();
     let config = config(&OTHER.replace("interfaces", "io = \"packet\"\ninterfaces"));
-    let wanted = Wanted {
+    let wanted = NextFile {
         file: "new.toml".to_owned(),
         config: config.clone(),
         confirm: None,

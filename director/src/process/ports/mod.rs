@@ -8,7 +8,7 @@ mod attachment;
 mod bench;
 mod ladder;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -20,14 +20,11 @@ use netio::{interface, interrupts};
 
 use crate::config::{Config, Io};
 use crate::control::api::PortView;
-use crate::steer::{DEFAULT_CAPACITY, Key, KeySet, Kind, Mark, MarkedSet, Steering, Wanted};
-use crate::table::{Interest, Tidings};
+use crate::steer::{DEFAULT_CAPACITY, KeySet, Mark, MarkedSet, Steering, Wanted};
+use crate::table::Tidings;
 use attachment::Attachment;
 pub(super) use bench::Bench;
 use ladder::{Refusals, Step};
-
-/// IP protocol number of UDP.
-const UDP: u8 = 17;
 
 /// An interface that packets are taken from.
 #[derive(Clone, Debug)]
@@ -249,10 +246,10 @@ impl Opened {
     /// Has what is steered to us follow the table: what is new of it, and all its marks.
     pub(super) fn steer(&mut self, tidings: &Tidings, marked: MarkedSet) -> Result<()> {
         for interest in &tidings.added {
-            keys_of(*interest).for_each(|key| self.wanted.add(key));
+            interest.keys().for_each(|key| self.wanted.add(key));
         }
         for interest in &tidings.removed {
-            keys_of(*interest).for_each(|key| self.wanted.remove(key));
+            interest.keys().for_each(|key| self.wanted.remove(key));
         }
         // A packet must not be dropped by the guard before we take it, nor the other way round
         // for longer than this takes; a retransmission covers it.
@@ -288,24 +285,6 @@ impl Opened {
     pub(super) fn detach(&mut self) {
         self.attachments.clear();
     }
-}
-
-/// What steering has to look for, to take what is of interest: one key or two.
-fn keys_of(interest: Interest) -> impl Iterator<Item = Key> {
-    let with_fragments = |kind, protocol, address: SocketAddr| {
-        let key = Key::new(kind, protocol, address.ip(), address.port());
-        [Some(key), Some(key.of_fragments())]
-    };
-    let keys = match interest {
-        Interest::Service(protocol, address) => with_fragments(Kind::Service, protocol, address),
-        Interest::NatServer(protocol, address) => with_fragments(Kind::Server, protocol, address),
-        Interest::FtpService(address) => [Some(Key::of_data(Kind::ServiceData, address)), None],
-        Interest::FtpServer(address) => [Some(Key::of_data(Kind::ServerData, address)), None],
-        Interest::TunnelServer(address) => [Some(Key::of_tunnel(address)), None],
-        // Errors quote what we sent to the port, as they do of a NAT server.
-        Interest::GueServer(address) => with_fragments(Kind::Server, UDP, address),
-    };
-    keys.into_iter().flatten()
 }
 
 /// A fanout group of this process and interface: the kernel keeps groups per network namespace.

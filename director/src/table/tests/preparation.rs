@@ -85,6 +85,14 @@ impl Scheduler for Watched {
     fn choose(&mut self, servers: &[Arc<Server>], key: &Key, now: Duration) -> Option<usize> {
         self.dht.choose(servers, key, now)
     }
+
+    fn fork(&self, servers: &[Arc<Server>], key: &Key) -> Box<dyn Scheduler> {
+        self.dht.fork(servers, key)
+    }
+
+    fn figure(&self, index: usize, server: &Server) -> String {
+        self.dht.figure(index, server)
+    }
 }
 
 fn weighing(address: &str, weight: i32) -> ServerSpec {

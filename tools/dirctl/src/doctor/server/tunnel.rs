@@ -43,7 +43,7 @@ fn unpacked(facts: &Facts, kind: Kind) -> Finding {
     }
     let wanted: &[u32] = match kind {
         Kind::Ipip => &IPIP_TYPES,
-        Kind::Gre => &GRE_TYPES,
+        Kind::Gre { .. } => &GRE_TYPES,
         // The kernel's fou ports are sockets of its own, which nobody lists.
         Kind::Gue { .. } => &[],
     };
