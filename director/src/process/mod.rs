@@ -96,8 +96,7 @@ pub async fn run(path: PathBuf) -> Result<()> {
         network.clone(),
         (opened.views(), opened.summary.trim_start_matches("packets: ").to_owned()),
         workers.statuses.clone(),
-        health.clone(),
-        course.clone(),
+        (health.clone(), course.clone()),
     ));
     // Steering comes last: from here on packets arrive. A table that does not fit ends us here; at
     // run time the operator is told, and what is there goes on.

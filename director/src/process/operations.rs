@@ -65,8 +65,7 @@ impl Director {
         network: Arc<ArcSwap<Network>>,
         (ports, packets): (Vec<PortView>, String),
         statuses: Vec<Arc<WorkerStatus>>,
-        health: Arc<Health>,
-        course: Arc<Course>,
+        (health, course): (Arc<Health>, Arc<Course>),
     ) -> Director {
         let (file, warnings) = (OwnFile::new(path), Mutex::default());
         Director { file, epoch, table, network, ports, packets, statuses, health, course, warnings }

@@ -35,12 +35,12 @@ struct After {
 
 impl ServerChange {
     /// The change that a command makes, or the command if it makes none.
-    fn of(command: Command) -> Result<ServerChange, Command> {
+    fn of(command: Command) -> Result<ServerChange, Box<Command>> {
         match command {
             Command::AddServer { server, .. } => Ok(ServerChange::Add(server)),
             Command::EditServer { server, .. } => Ok(ServerChange::Edit(server)),
             Command::DeleteServer { server, .. } => Ok(ServerChange::Delete(server)),
-            other => Err(other),
+            other => Err(Box::new(other)),
         }
     }
 
@@ -69,7 +69,7 @@ impl Table {
             let mut changes = match ServerChange::of(command) {
                 Ok(change) => vec![change],
                 Err(command) => {
-                    note(key, self.apply(state, command, now));
+                    note(key, self.apply(state, *command, now));
                     continue;
                 }
             };

@@ -86,9 +86,15 @@ fn quick_an_output_that_cannot_be_written_is_an_error_and_a_reader_that_left_is_
         let output = command.output(PATIENCE).unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
-    for words in
-        ["status", "servers", "settings", "--help", "servers --json", &format!("plan {path}")]
-    {
+    for words in [
+        "status",
+        "servers",
+        "settings",
+        "drops --all",
+        "--help",
+        "servers --json",
+        &format!("plan {path}"),
+    ] {
         let dirctl = program.display();
         let (code, error) = shell(&format!("{dirctl} {words} >/dev/full"));
         assert_eq!(code, Some(3), "{words}: {error}");
