@@ -7,7 +7,7 @@ mod comment;
 mod pcapng;
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 
@@ -48,7 +48,8 @@ struct Watched {
 }
 
 impl Feed {
-    /// Begins a capture of what is `wanted` at all workers; `ports` are those of all of them.
+    /// Begins a capture of what is `wanted` at all workers, whose time began at `epoch`; `ports` are those of
+    /// all of them.
     ///
     /// # Errors
     /// When there are too many.
@@ -57,8 +58,11 @@ impl Feed {
         ports: &[PortView],
         shared: &Arc<Shared>,
         services: &Arc<ArcSwap<Services>>,
+        epoch: Instant,
         wanted: &Wanted,
     ) -> Result<Feed, Busy> {
+        let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let start = clock.saturating_sub(epoch.elapsed());
         let mut feed = Feed {
             workers: Vec::new(),
             interfaces: ports.to_vec(),
@@ -68,7 +72,7 @@ impl Feed {
             snaplen: wanted.snaplen,
         };
         for (worker, status) in statuses.iter().enumerate() {
-            let tap = Arc::new(Tap::new(wanted.clone()));
+            let tap = Arc::new(Tap::new(wanted.clone(), start));
             // What has been added before is removed with the feed.
             if !status.taps.add(tap.clone()) {
                 return Err(Busy);

@@ -2,6 +2,8 @@
 //!
 //! A packet enters at [`worker::Worker::breath`], its fate is decided in [`dispatch`], services
 //! and servers are kept in [`table`], and watched by [`health`]; [`process`] puts it all together.
+//! [`world`] is all that decides about packets without any of that; [`capture`] is packets for those who
+//! want to see them.
 //! [`filter`] is what a host of `mode = "nlb"` has in the kernel, and `node` is that host.
 
 #![forbid(unsafe_code)]

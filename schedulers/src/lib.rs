@@ -19,10 +19,10 @@ mod address;
 mod bias;
 mod biased;
 mod board;
-mod least;
-mod lightest;
 #[cfg(test)]
 mod fork_tests;
+mod least;
+mod lightest;
 mod locality;
 pub mod placement;
 mod preparation;

@@ -38,7 +38,14 @@ fn ports() -> Vec<PortView> {
 }
 
 fn feed(statuses: &[Arc<WorkerStatus>], wanted: &Wanted) -> Result<Feed, Busy> {
-    Feed::begin(statuses, &ports(), &Arc::new(Shared::new(10)), &Arc::default(), wanted)
+    Feed::begin(
+        statuses,
+        &ports(),
+        &Arc::new(Shared::new(10)),
+        &Arc::default(),
+        Instant::now(),
+        wanted,
+    )
 }
 
 fn statuses() -> Vec<Arc<WorkerStatus>> {

@@ -7,6 +7,7 @@
 //!                       HTTP/1.1, JSON (api)                  |        metrics
 //!                                                             stream (connections, part by part)
 //!                                                             listing (services, one by one)
+//!                                                             capture (packets, as they come)
 //! ```
 //!
 //! The words on the wire are in [`api`] and [`operations::Command`]; `docs/control-api.md` shows

@@ -44,7 +44,7 @@ impl Dispatcher {
             Some(id) => connections.name_of_call(id, protocol, client, peer),
             None => Tuple { protocol, template: true, client, peer },
         };
-        let renew = |template: &mut Connection| {
+        let renew = |template: &mut Connection, is_new: bool| {
             let server = template.server();
             let leaves_quiesced = service.policy.leaves_quiesced()
                 || self.shared.settings.is_on(Setting::ExpireQuiescentTemplate);
@@ -57,7 +57,9 @@ impl Dispatcher {
                 _ => None,
             };
             let at = template.server_endpoint.0;
-            self.witness.note(|| Noted::Template { server: at, left });
+            if !is_new {
+                self.witness.note(|| Noted::Template { server: at, left });
+            }
             if left.is_some() {
                 return None;
             }
@@ -65,7 +67,7 @@ impl Dispatcher {
             let decision = Decision { binding: template.binding.clone(), is_makeshift: false };
             Some((decision, template.control()))
         };
-        match connections.with_tuple(&tuple, renew) {
+        match connections.with_tuple(&tuple, |template| renew(template, false)) {
             Some(Some(found)) => return Some(found),
             Some(None) => connections.remove(&tuple),
             None => self.witness.note(|| Noted::NoTemplate { prefix, timeout }),
@@ -79,7 +81,7 @@ impl Dispatcher {
             template = template.of_call(Call { id: id.into(), client });
         }
         // Another worker may have been first: then its template holds.
-        connections.insert(template, renew).flatten()
+        connections.insert(template, |template| renew(template, true)).flatten()
     }
 
     /// Asks the service's scheduler.

@@ -77,7 +77,17 @@ fn packet(fields: &mut Vec<Field>, headers: &Headers, frame: &[u8]) {
     {
         fields.push(("IP checksum", format!("{:02x}{:02x}", sum[0], sum[1])));
     }
+    if let Some(quote) = forwarding::icmp::quoted(frame, headers) {
+        fields.push(("quoted source", words::end(quote.source, quote.source_port)));
+        fields.push(("quoted destination", words::end(quote.destination, quote.destination_port)));
+    }
+    if headers.is_tcp()
+        && let Some(size) = largest_segment(frame.get(headers.l4..headers.end).unwrap_or_default())
+    {
+        fields.push(("largest segment", size.to_string()));
+    }
     let at = match headers.protocol {
+        1 | 58 => 2,
         6 => 16,
         17 => 6,
         _ => return,
@@ -86,6 +96,22 @@ fn packet(fields: &mut Vec<Field>, headers: &Headers, frame: &[u8]) {
         && let Some(sum) = frame.get(headers.l4 + at..headers.l4 + at + 2)
     {
         fields.push(("transport checksum", format!("{:02x}{:02x}", sum[0], sum[1])));
+    }
+}
+
+/// What a TCP header announces as the largest segment that its sender takes (option 2).
+fn largest_segment(segment: &[u8]) -> Option<u16> {
+    let length = usize::from(*segment.get(12)? >> 4) * 4;
+    let mut options = segment.get(20..length)?;
+    loop {
+        options = match *options {
+            [0, ..] | [] => return None,
+            [1, ref rest @ ..] => rest,
+            [2, 4, high, low, ..] => return Some(u16::from_be_bytes([high, low])),
+            // An option of less than its own two bytes would never end.
+            [_, length, ..] => options.get(usize::from(length.max(2))..)?,
+            [_] => return None,
+        };
     }
 }
 

@@ -1,7 +1,7 @@
 //! Why a packet goes where it goes, said by the code that sends it there.
 //!
 //! ```text
-//! packet ── steering: would the XDP program take it? ── no ──> the host's stack has it
+//! packet ── steering (arrival.rs): would the XDP program take it? ── no ──> the host's stack has it
 //!   v
 //! a fork of what it can meet (dispatch/fork.rs) ── Dispatcher::handle ──> a verdict, and each decision
 //!   v                                                                   (dispatch/witness.rs)
@@ -14,7 +14,9 @@
 //! after, for every scheduler. It knows what a director is made of. It must not know HTTP, nor where routes come
 //! from: those are [`Ways`].
 
+mod arrival;
 pub mod build;
+pub mod cluster;
 mod fields;
 pub mod offline;
 #[cfg(test)]
@@ -25,7 +27,7 @@ use std::time::Duration;
 
 use forwarding::{Packet, parse};
 
-use crate::control::explain::{Explanation, Outcome, Step};
+use crate::control::explain::{Explanation, Outcome};
 use crate::dispatch::counters::SENT;
 use crate::dispatch::fork::Fork;
 use crate::dispatch::service::Services;
@@ -106,7 +108,7 @@ pub fn explain(
         answer: None,
         assumed: ways.assumed(),
     };
-    match steered(scene, frame, interface) {
+    match arrival::steered(scene, frame, interface) {
         Ok(step) => explanation.steps.push(step),
         Err(step) => {
             explanation.steps.push(step);
@@ -156,22 +158,6 @@ pub fn explain(
         Verdict::Pass(_) | Verdict::Drop(_) => {}
     }
     explanation
-}
-
-/// Whether the steering program takes it; `Err`: no.
-fn steered(scene: &Scene<'_>, frame: &[u8], interface: Option<&str>) -> Result<Step, Step> {
-    let step = |text: String| Step { stage: "steering".to_owned(), text, details: Vec::new() };
-    if let Some(name) = interface
-        && !scene.interfaces.iter().any(|known| known == name)
-    {
-        let served = scene.interfaces.join(", ");
-        let text = format!("the director does not serve {name}, only {served}");
-        return Err(step(text));
-    }
-    match scene.steering.wants(frame) {
-        true => Ok(step("the XDP program takes it: addresses and port are a service's, a NAT server's, or in an error about those".to_owned())),
-        false => Err(step("the XDP program leaves it to the kernel: no service, NAT server or tunnel has these addresses, port and protocol".to_owned())),
-    }
 }
 
 /// Outcome, reason and meaning of a verdict.

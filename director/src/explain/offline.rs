@@ -10,7 +10,8 @@ use crate::dispatch::verdict::Path;
 use crate::world::{Assumed, NoWorld, World};
 
 /// Ways that are assumed, out of the file's first interface.
-struct AssumedWays {
+#[derive(Default)]
+pub(super) struct AssumedWays {
     assumed: Assumed,
     interface: String,
 }

@@ -227,3 +227,58 @@ fn hexadecimal_is_read_as_people_write_it_and_its_faults_are_named() {
     assert_eq!(as_frame(&packet), packet);
     assert_eq!(as_frame(&packet[14..])[14..], packet[14..]);
 }
+
+#[test]
+fn a_wrong_port_is_told_with_the_ports_that_there_are() {
+    let told = explained(&wanted(Transport::Tcp(2), "198.51.100.7:41000", "192.0.2.10:81"));
+    assert_eq!((told.outcome, told.reason.as_str()), (Outcome::Passed, "not_steered"));
+    assert_eq!(told.steps[0].details, ["192.0.2.10 has services on 80/tcp, 443/tcp"]);
+    let told = explained(&wanted(Transport::Udp, "198.51.100.7:41000", "192.0.2.11:80"));
+    assert_eq!(told.steps[0].details, ["192.0.2.11 is no service's address"]);
+}
+
+#[test]
+fn a_new_template_is_not_told_as_one_that_was_there() {
+    let told = explained(&wanted(Transport::Tcp(2), "198.51.100.7:41000", "192.0.2.10:443"));
+    let templates = told.steps.iter().filter(|step| step.stage == "template");
+    let texts: Vec<&str> = templates.map(|step| step.text.as_str()).collect();
+    assert_eq!(texts, ["none for the client's /32 yet: it will have one for 300 s"]);
+}
+
+#[test]
+fn what_an_error_quotes_is_shown_before_and_after() {
+    use crate::world::World;
+    let world = World::from_config(&config()).unwrap();
+    let mut dispatcher = world.dispatcher();
+    let syn = frame(&wanted(Transport::Tcp(2), "198.51.100.7:41000", "192.0.2.10:80")).unwrap();
+    let mut chunk = vec![0; 4096];
+    chunk[256..256 + syn.len()].copy_from_slice(&syn);
+    let mut packet = forwarding::Packet::new(&mut chunk, 256, syn.len());
+    let now = std::time::Duration::from_secs(1);
+    let mut routes = crate::world::Assumed::default();
+    let _ = dispatcher.handle(now, &world.services(), &mut routes, &mut packet);
+    let quoted = frame(&wanted(Transport::Tcp(16), "192.0.2.10:80", "198.51.100.7:41000")).unwrap();
+    let mut error = Vec::new();
+    etherparse::PacketBuilder::ethernet2([2; 6], [4; 6])
+        .ipv4([203, 0, 113, 1], [192, 0, 2, 10], 60)
+        .icmpv4_raw(3, 1, [0; 4])
+        .write(&mut error, &quoted[14..])
+        .unwrap();
+    let scene = super::Scene {
+        shared: world.shared(),
+        services: &world.services(),
+        steering: &world.steering(),
+        interfaces: &[],
+        now,
+    };
+    let mut ways = offline::AssumedWays::default();
+    let told = super::explain(&scene, &mut ways, &error, None);
+    assert_eq!(told.outcome, Outcome::Forwarded, "{told:?}");
+    let change = |name: &str| {
+        let found = told.changes.iter().find(|change| change.field == name);
+        found.map(|it| (it.before.clone().unwrap(), it.after.clone().unwrap()))
+    };
+    let pair = |one: &str, other: &str| Some((one.to_owned(), other.to_owned()));
+    assert_eq!(change("destination"), pair("192.0.2.10", "10.0.0.11"));
+    assert_eq!(change("quoted source"), pair("192.0.2.10:80", "10.0.0.11:8080"));
+}

@@ -210,7 +210,7 @@ impl Operations for Director {
 
     fn capture(&self, wanted: &Wanted) -> Result<Feed, Refusal> {
         let (shared, services) = (self.table.shared(), self.table.published());
-        Feed::begin(&self.statuses, &self.ports, shared, &services, wanted)
+        Feed::begin(&self.statuses, &self.ports, shared, &services, self.epoch, wanted)
             .map_err(|busy| Refusal { error: RefusalKind::Busy, message: busy.to_string() })
     }
 

@@ -17,6 +17,7 @@ mod status;
 mod sweep;
 pub mod tap;
 mod waiting;
+mod watcher;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -39,8 +40,9 @@ use pieces::Pieces;
 use routes::KernelRoutes;
 pub use status::{FrameLedger, PortStatus, WorkerStatus};
 use sweep::Sweep;
-use tap::{Outcome, Watcher};
+use tap::Outcome;
 use waiting::Waiting;
+use watcher::Watcher;
 
 /// Frames taken from a port in one breath: as many as a word has bits.
 const BATCH: usize = u64::BITS as usize;
@@ -199,7 +201,7 @@ impl Worker {
     pub fn breath(&mut self, now: Duration) -> std::io::Result<usize> {
         let services = Arc::clone(self.services.load());
         self.routes.refresh();
-        self.watcher.refresh(&self.status.taps);
+        self.watcher.refresh(now, &self.status.taps);
         if self.dispatcher.refresh() {
             self.routes.forget_servers(self.dispatcher.bindings());
         }

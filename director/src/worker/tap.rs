@@ -9,11 +9,10 @@
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-
-use arc_swap::ArcSwap;
-use forwarding::Headers;
+use std::time::Duration;
 
 use crate::dispatch::verdict::{DropReason, Method, PassReason};
+use arc_swap::ArcSwap;
 
 /// Bytes of a ring: a tenth of a second of 10 MB/s.
 pub const RING: usize = 1 << 20;
@@ -80,7 +79,7 @@ pub const EVERY_PASS: u64 = (1 << PassReason::ALL.len()) - 1;
 const _: () = assert!(DropReason::ALL.len() < 64 && PassReason::ALL.len() < 64);
 
 impl Wanted {
-    fn wants(&self, outcome: Outcome) -> bool {
+    pub(super) fn wants(&self, outcome: Outcome) -> bool {
         match outcome {
             Outcome::Forwarded(_) => self.forwarded,
             Outcome::Passed(reason) => self.passed & 1 << reason as u32 != 0,
@@ -93,7 +92,7 @@ impl Wanted {
 }
 
 impl End {
-    fn is(&self, protocol: u8, address: IpAddr, port: u16) -> bool {
+    pub(super) fn is(&self, protocol: u8, address: IpAddr, port: u16) -> bool {
         self.address == address
             && self.protocol.is_none_or(|own| own == protocol)
             && self.port.is_none_or(|own| own == port)
@@ -103,7 +102,10 @@ impl End {
 /// The share that one worker has in one capture.
 #[derive(Debug)]
 pub struct Tap {
-    wanted: Wanted,
+    pub(super) wanted: Wanted,
+    /// Nanoseconds from 1970 to the beginning of workers' time. What lies between two packets is what the
+    /// pipeline took to lie between them, of whichever worker, whatever is done to the clock.
+    start: u64,
     ring: Mutex<Vec<u8>>,
     lost: AtomicU64,
     /// Packets until the next one of the sample. The worker alone writes it.
@@ -113,7 +115,7 @@ pub struct Tap {
 /// A packet in a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Nanoseconds since 1970.
+    /// Nanoseconds since 1970; before it is in a ring, of workers' time.
     pub time: u64,
     /// Number of the worker's port that it came by, or, if it has left, leaves by.
     pub port: u16,
@@ -129,10 +131,11 @@ pub struct Record<'a> {
 const HEAD: usize = 20;
 
 impl Tap {
-    /// An empty ring for packets that are `wanted`.
-    pub fn new(wanted: Wanted) -> Tap {
+    /// An empty ring for packets that are `wanted`. Workers' time began at `start`, since 1970.
+    pub fn new(wanted: Wanted, start: Duration) -> Tap {
         Tap {
             wanted,
+            start: start.as_nanos() as u64,
             ring: Mutex::new(Vec::with_capacity(RING)),
             lost: AtomicU64::new(0),
             to_go: AtomicU32::new(1),
@@ -152,7 +155,7 @@ impl Tap {
     }
 
     /// Whether it is this packet's turn in the sample.
-    fn is_next(&self) -> bool {
+    pub(super) fn is_next(&self) -> bool {
         let to_go = self.to_go.load(Relaxed);
         let next = if to_go <= 1 { self.wanted.sample } else { to_go - 1 };
         self.to_go.store(next, Relaxed);
@@ -166,7 +169,7 @@ impl Tap {
             && ring.len() + HEAD + bytes.len() <= RING
         {
             let (kind, reason) = numbers(record.outcome);
-            ring.extend_from_slice(&record.time.to_le_bytes());
+            ring.extend_from_slice(&self.start.wrapping_add(record.time).to_le_bytes());
             ring.extend_from_slice(&record.port.to_le_bytes());
             ring.extend_from_slice(&[kind, reason]);
             ring.extend_from_slice(&record.length.to_le_bytes());
@@ -225,13 +228,14 @@ fn outcome(kind: u8, number: usize) -> Option<Outcome> {
     })
 }
 
-type List = Vec<Arc<Tap>>;
+/// Taps as a worker looks at them.
+pub(super) type List = Vec<Arc<Tap>>;
 
 /// The taps at one worker.
 #[derive(Debug, Default)]
 pub struct Taps {
-    are_there: AtomicBool,
-    list: ArcSwap<List>,
+    pub(super) are_there: AtomicBool,
+    pub(super) list: ArcSwap<List>,
     /// Held by who changes the list; never by the worker.
     turn: Mutex<()>,
 }
@@ -276,162 +280,6 @@ impl Taps {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-}
-
-/// The worker's side of its taps.
-#[derive(Debug)]
-pub(super) struct Watcher {
-    /// As of the beginning of the breath; `None` without taps.
-    taps: Option<Arc<List>>,
-    wants_forwarded: bool,
-    wants_headers: bool,
-    /// Nanoseconds since 1970, at the beginning of the breath.
-    time: u64,
-    /// The packet that is being handled, as it came.
-    came: Vec<u8>,
-    length: usize,
-    headers: Option<Headers>,
-    port: usize,
-    /// How it was forwarded.
-    method: Method,
-    /// The taps that have taken it, a bit for each.
-    taken: u8,
-}
-
-impl Watcher {
-    pub(super) fn new() -> Watcher {
-        Watcher {
-            taps: None,
-            wants_forwarded: false,
-            wants_headers: false,
-            time: 0,
-            came: Vec::with_capacity(LONGEST),
-            length: 0,
-            headers: None,
-            port: 0,
-            method: Method::Nat,
-            taken: 0,
-        }
-    }
-
-    /// The port that the packet came by.
-    pub(super) fn port(&self) -> usize {
-        self.port
-    }
-
-    /// How the packet was forwarded, of which there are several pieces.
-    pub(super) fn method(&self) -> Method {
-        self.method
-    }
-
-    /// Once per breath: which taps there are.
-    #[inline(always)]
-    pub(super) fn refresh(&mut self, taps: &Taps) {
-        if taps.are_there.load(Relaxed) || self.taps.is_some() {
-            self.look(taps);
-        }
-    }
-
-    #[cold]
-    fn look(&mut self, taps: &Taps) {
-        let list = taps.list.load();
-        if list.is_empty() {
-            self.taps = None;
-            (self.wants_forwarded, self.wants_headers, self.taken) = (false, false, 0);
-            return;
-        }
-        let is_new = self.taps.as_ref().is_none_or(|own| !Arc::ptr_eq(own, &list));
-        if is_new {
-            self.wants_forwarded = list.iter().any(|tap| tap.wanted.forwarded);
-            self.wants_headers = list.iter().any(|tap| tap.wanted.service.is_some());
-            self.taps = Some(arc_swap::Guard::into_inner(list));
-        }
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        self.time = now.map_or(0, |now| now.as_nanos() as u64);
-    }
-
-    /// Whether packets are to be shown.
-    #[inline(always)]
-    pub(super) fn is_there(&self) -> bool {
-        self.taps.is_some()
-    }
-
-    /// Whether it matters what is forwarded.
-    #[inline(always)]
-    pub(super) fn wants_forwarded(&self) -> bool {
-        self.wants_forwarded
-    }
-
-    /// A packet has come by port number `port`, before anything is done with it.
-    #[cold]
-    pub(super) fn remember(&mut self, port: usize, frame: &[u8]) {
-        self.taken = 0;
-        self.port = port;
-        self.length = frame.len();
-        self.came.clear();
-        self.came.extend_from_slice(&frame[..frame.len().min(LONGEST)]);
-        self.headers = None;
-        if self.wants_headers {
-            self.headers = forwarding::parse(frame).ok();
-        }
-    }
-
-    /// What is handled now is not what was remembered.
-    pub(super) fn forget(&mut self) {
-        self.taken = 0;
-        self.port = 0;
-        self.length = 0;
-        self.came.clear();
-        self.headers = None;
-    }
-
-    /// What has become of the packet that was remembered; `translated` is who it comes from now, if it is
-    /// a server's answer.
-    #[cold]
-    pub(super) fn note(&mut self, outcome: Outcome, translated: Option<(u8, IpAddr, u16)>) {
-        let Some(taps) = &self.taps else { return };
-        if let Outcome::Forwarded(method) = outcome {
-            self.method = method;
-        }
-        let record = Record {
-            time: self.time,
-            port: self.port as u16,
-            outcome,
-            length: self.length as u32,
-            bytes: &self.came,
-        };
-        for (place, tap) in taps.iter().enumerate() {
-            let is_of = |end: End| {
-                let came = self.headers.as_ref();
-                let to = came.map(|it| (it.protocol, it.destination, it.destination_port));
-                let mut ends = to.into_iter().chain(translated);
-                ends.any(|(protocol, address, port)| end.is(protocol, address, port))
-            };
-            if tap.wanted.wants(outcome) && tap.wanted.service.is_none_or(is_of) && tap.is_next() {
-                tap.put(&record);
-                self.taken |= 1 << place;
-            }
-        }
-    }
-
-    /// A packet that leaves by port number `port`, or would have, as it is now. Those who have taken it as
-    /// it came take it; one that is lost also those who ask for its reason.
-    #[cold]
-    pub(super) fn note_leaving(&self, outcome: Outcome, port: usize, frame: &[u8]) {
-        let Some(taps) = &self.taps else { return };
-        let bytes = &frame[..frame.len().min(LONGEST)];
-        let length = frame.len() as u32;
-        let record = Record { time: self.time, port: port as u16, outcome, length, bytes };
-        for (place, tap) in taps.iter().enumerate() {
-            let is_its = self.taken & 1 << place != 0;
-            let is_lost = matches!(outcome, Outcome::Lost(_))
-                && tap.wanted.service.is_none()
-                && tap.wanted.sample == 1;
-            if tap.wanted.wants(outcome) && (is_its || is_lost) {
-                tap.put(&record);
-            }
-        }
     }
 }
 

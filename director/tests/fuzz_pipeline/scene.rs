@@ -18,6 +18,7 @@ use director::health::plan::ServiceHealth;
 use director::health::servers::{Servers, Standing};
 use director::network::Resolver;
 use director::table::Table;
+use director::worker::tap::{EVERY_DROP, EVERY_PASS, End, Tap, Wanted};
 use director::worker::{Upcall, Worker, WorkerParts, WorkerPort, WorkerStatus};
 use netio::{MemoryPort, Pool, Wire};
 
@@ -93,6 +94,23 @@ pub(crate) struct Hands {
     pub(crate) wires: [Wire; 2],
 }
 
+/// Has everything captured, and nobody read it: packets go their way all the same.
+fn watch(status: &WorkerStatus) {
+    let wanted = Wanted {
+        forwarded: true,
+        passed: EVERY_PASS,
+        dropped: EVERY_DROP,
+        sample: 3,
+        service: Some(End { protocol: None, address: VIP4, port: None }),
+        snaplen: 200,
+        both: true,
+    };
+    let other = Wanted { service: None, sample: 1, ..wanted.clone() };
+    for wanted in [wanted, other] {
+        assert!(status.taps.add(Arc::new(Tap::new(wanted, Duration::ZERO))));
+    }
+}
+
 /// See the module.
 pub(crate) struct Scene {
     pub(crate) table: Table,
@@ -111,6 +129,7 @@ impl Scene {
         let hands = [0, 1].map(|index| {
             let (ports, wires): (Vec<_>, Vec<_>) = [FRONT, BACK].map(port).into_iter().unzip();
             let status = Arc::new(WorkerStatus::default());
+            watch(&status);
             let worker = Worker::new(WorkerParts {
                 index,
                 workers: 2,

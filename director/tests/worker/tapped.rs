@@ -1,6 +1,7 @@
 //! What a capture sees of a worker: packets as they came, as they left, and why.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use director::control::api::{Forwarding, Protocol};
 use director::dispatch::verdict::{DropReason, Method, PassReason};
@@ -27,7 +28,7 @@ fn everything() -> Wanted {
 fn tapped(wanted: Wanted) -> (Bed, Arc<Tap>) {
     let bed = Bed::new(1);
     bed.serve(Protocol::Tcp, VIP, &[SERVER], Forwarding::Nat);
-    let tap = Arc::new(Tap::new(wanted));
+    let tap = Arc::new(Tap::new(wanted, Duration::from_secs(1_700_000_000)));
     assert!(bed.hands[0].status.taps.add(tap.clone()));
     (bed, tap)
 }
@@ -61,6 +62,21 @@ fn packets_are_shown_as_they_came_by_the_long_way_and_by_the_short_one() {
         assert_eq!(sent.len(), 1);
         assert_eq!(taken(&tap), [(port, Outcome::Forwarded(method), frame)]);
     }
+}
+
+#[test]
+fn what_lies_between_two_packets_is_what_the_worker_took_to_lie_between_them() {
+    let (mut bed, tap) = tapped(everything());
+    let mut times = Vec::new();
+    for _ in 0..2 {
+        bed.request(0, &tcp(at(CLIENT), at(VIP), SYN));
+        bed.wait(Duration::from_millis(700));
+        let mut ring = Vec::new();
+        tap.take(&mut ring);
+        times.push(Record::read(&ring).unwrap().0.time);
+    }
+    assert_eq!(times[1] - times[0], 700_000_000);
+    assert_eq!(times[0], 1_700_000_001_000_000_000, "since 1970");
 }
 
 #[test]
@@ -118,7 +134,7 @@ fn a_packet_whose_next_hop_never_answers_is_shown_as_it_would_have_left() {
     bed.serve(Protocol::Tcp, "192.0.2.10:81", &["10.77.0.99:81"], Forwarding::Nat);
     bed.request(0, &tcp(at(CLIENT), at("192.0.2.10:81"), SYN));
     assert!(taken(&tap).is_empty());
-    bed.wait(std::time::Duration::from_secs(4));
+    bed.wait(Duration::from_secs(4));
     let taken = taken(&tap);
     let [(_, outcome, frame)] = &taken[..] else { panic!("{taken:?}") };
     assert_eq!(*outcome, Outcome::Lost(DropReason::NoNeighbour));

@@ -149,7 +149,8 @@ fn quick_a_capture_of_what_is_forwarded_replays_to_the_same_servers() {
         return;
     }
     for io in ["copy", "packet"] {
-        let config = top(io) + &web(Kind::Nat, "wlc", &[1, 2, 1]);
+        // Between two workers nobody knows which packet was first.
+        let config = top(io) + "workers = 1\n" + &web(Kind::Nat, "wlc", &[1, 2, 1]);
         let bed = Bed::with(Kind::Nat, &config);
         let capturing = Capturing::start(&bed, "in.pcapng", &["--verdict", "forwarded"]);
         for vip in [VIP_V4, VIP_V6] {
@@ -189,7 +190,9 @@ fn quick_a_capture_of_what_is_forwarded_replays_to_the_same_servers() {
                 (word(&it["flow"]["from"]).parse().unwrap(), word(&it["server"]))
             })
             .collect();
-        assert_eq!(replayed, chosen);
+        let others: Vec<_> =
+            chosen.iter().filter(|(from, it)| replayed.get(from) != Some(it)).collect();
+        assert!(others.is_empty(), "{io}: {others:?} went to {replayed:?}");
     }
 }
 

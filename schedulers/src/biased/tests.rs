@@ -1,8 +1,8 @@
 //! The tree is held to the walk, the scale to the list, and choices to what the bias promises.
 
 use super::*;
-use crate::weight::overhead_words;
 use crate::testing::{Service, client, destination, load, overload, server};
+use crate::weight::overhead_words;
 use crate::weight::{Measure, expected_delay, overhead, overhead_by_weight, queue};
 use crate::{Bias, create};
 use proptest::prelude::*;

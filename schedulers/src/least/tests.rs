@@ -1,9 +1,9 @@
 //! The tree is held to the walk: after whatever has happened both must choose the same server.
 
 use super::*;
-use crate::weight::overhead_words;
 use crate::testing::{load, overload, server, servers};
 use crate::watched::FEW;
+use crate::weight::overhead_words;
 use crate::weight::{expected_delay, lightness, overhead, overhead_by_weight, queue};
 use proptest::prelude::*;
 

@@ -9,7 +9,7 @@ use director::config::{self, Mode};
 use director::control::client::Client;
 use director::control::explain::{Change, Explanation, Outcome, Question};
 use director::explain::build::{Transport, Wanted, frame};
-use director::explain::{LONGEST, as_frame, from_hex, offline, to_hex};
+use director::explain::{LONGEST, as_frame, cluster, from_hex, offline, to_hex};
 
 use crate::clean::clean;
 use crate::columns::{Side, columns};
@@ -224,14 +224,12 @@ fn of_capture(file: &Path, number: u64) -> Result<Vec<u8>, String> {
 
 fn of_file(words: &Explain, file: &Path, packet: &[u8]) -> Result<Explanation, String> {
     let config = config::load(file).map_err(|error| error.to_string())?;
-    if config.mode == Mode::Nlb {
-        let name = file.display();
-        return Err(format!(
-            "{name}: mode \"nlb\" needs the running cluster to say who has a packet: ask a node, or \
-             `dirctl replay` a capture with this file"
-        ));
-    }
-    let explained = offline::of_file(&config, words.mtu, packet, words.interface.as_deref());
+    let explained = match config.mode {
+        Mode::Nlb => cluster::of_cluster(&config, packet),
+        Mode::Dispatcher => {
+            offline::of_file(&config, words.mtu, packet, words.interface.as_deref())
+        }
+    };
     explained.map_err(|error| format!("{}: {error}", file.display()))
 }
 

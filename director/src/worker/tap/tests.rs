@@ -1,4 +1,7 @@
+use std::sync::atomic::Ordering::SeqCst;
+
 use super::*;
+use crate::worker::watcher::Watcher;
 
 fn wanted() -> Wanted {
     Wanted {
@@ -14,10 +17,10 @@ fn wanted() -> Wanted {
 
 /// A worker's side with one tap.
 fn tapped(wanted: Wanted) -> (Watcher, Arc<Tap>, Taps) {
-    let (taps, tap) = (Taps::default(), Arc::new(Tap::new(wanted)));
+    let (taps, tap) = (Taps::default(), Arc::new(Tap::new(wanted, Duration::ZERO)));
     assert!(taps.add(tap.clone()));
     let mut watcher = Watcher::new();
-    watcher.refresh(&taps);
+    watcher.refresh(Duration::ZERO, &taps);
     (watcher, tap, taps)
 }
 
@@ -116,10 +119,44 @@ fn after_the_last_tap_has_gone_nothing_is_watched() {
     let (mut watcher, tap, taps) = tapped(wanted());
     assert!(watcher.is_there() && watcher.wants_forwarded());
     drop(taps.remove(&tap));
-    watcher.refresh(&taps);
+    watcher.refresh(Duration::ZERO, &taps);
     assert!(!watcher.is_there() && !watcher.wants_forwarded());
     assert_eq!(Arc::strong_count(&tap), 1);
-    let many: Vec<_> = (0..MOST_TAPS).map(|_| Arc::new(Tap::new(wanted()))).collect();
+    let many: Vec<_> =
+        (0..MOST_TAPS).map(|_| Arc::new(Tap::new(wanted(), Duration::ZERO))).collect();
     assert!(many.iter().all(|tap| taps.add(tap.clone())));
     assert!(!taps.add(tap), "too many");
+}
+
+#[test]
+fn while_a_ring_is_emptied_every_packet_is_whole_and_in_order_or_counted_as_lost() {
+    const PACKETS: u64 = 100_000;
+    let tap = Arc::new(Tap::new(wanted(), Duration::ZERO));
+    let (worker, done) = (tap.clone(), AtomicBool::new(false));
+    let mut seen = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let outcome = Outcome::Forwarded(Method::Nat);
+            for time in 0..PACKETS {
+                worker.put(&Record { time, port: 0, outcome, length: 60, bytes: &[7; 60] });
+            }
+            done.store(true, SeqCst);
+        });
+        let (mut ring, mut last) = (Vec::new(), None);
+        loop {
+            let is_last = done.load(SeqCst);
+            tap.take(&mut ring);
+            let mut rest = &ring[..];
+            while let Some((record, next)) = Record::read(rest) {
+                assert!(last.is_none_or(|last| last < record.time));
+                assert_eq!(record.bytes, [7; 60]);
+                (last, seen, rest) = (Some(record.time), seen + 1, next);
+            }
+            assert!(rest.is_empty() && ring.capacity() >= RING);
+            if is_last {
+                break;
+            }
+        }
+    });
+    assert_eq!(seen + tap.lost(), PACKETS);
 }
