@@ -19,6 +19,7 @@ pub mod health;
 pub mod keeper;
 pub mod network;
 mod node;
+pub mod plan;
 pub mod process;
 pub mod steer;
 pub mod table;

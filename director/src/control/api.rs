@@ -358,11 +358,17 @@ pub enum RefusalKind {
     Invalid,
     /// Lower threshold above the upper one. ERANGE.
     Range,
+    /// The text of a configuration file is wrong; the message lists every problem. EINVAL.
+    BadFile,
+    /// The file has keys that only a restart follows. EINVAL.
+    NeedsRestart,
+    /// No applied file waits to be confirmed. EINVAL.
+    NothingWaits,
     /// Malformed request: not JSON, unknown path, too long.
     BadRequest,
     /// Something this version cannot do.
     Unsupported,
-    /// Too many clients at once; worth another try. EAGAIN.
+    /// Too many clients at once, or an applied file waits to be confirmed; worth another try. EAGAIN.
     Busy,
     /// The director itself failed, which is a bug in it. EIO.
     Internal,
@@ -375,7 +381,11 @@ impl RefusalKind {
             RefusalKind::ServiceExists | RefusalKind::ServerExists => 17,
             RefusalKind::NoSuchService => 3,
             RefusalKind::NoSuchServer | RefusalKind::NoSuchScheduler => 2,
-            RefusalKind::Invalid | RefusalKind::BadRequest => 22,
+            RefusalKind::Invalid
+            | RefusalKind::BadFile
+            | RefusalKind::NeedsRestart
+            | RefusalKind::NothingWaits
+            | RefusalKind::BadRequest => 22,
             RefusalKind::Range => 34,
             RefusalKind::Unsupported => 95,
             RefusalKind::Busy => 11,

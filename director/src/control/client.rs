@@ -1,6 +1,8 @@
 //! The other end of the control socket, for tools: plain blocking calls. It knows HTTP and the
 //! words of the API; what to print and which exit code to give is the tool's affair.
 
+mod files;
+
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::ops::ControlFlow;
@@ -14,6 +16,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
@@ -193,9 +196,17 @@ impl Client {
     /// # Errors
     /// See [`ClientError`]; also when the packet cannot be read.
     pub fn explain(&mut self, question: &Question) -> Result<Explanation, ClientError> {
+        self.post("/v1/explain", question)
+    }
+
+    fn post<Q: Serialize, A: DeserializeOwned>(
+        &mut self,
+        path: &str,
+        request: &Q,
+    ) -> Result<A, ClientError> {
         let body =
-            serde_json::to_vec(question).map_err(|error| self.odd(None, error.to_string()))?;
-        let answer = self.exchange(Method::POST, "/v1/explain", Bytes::from(body))?;
+            serde_json::to_vec(request).map_err(|error| self.odd(None, error.to_string()))?;
+        let answer = self.exchange(Method::POST, path, Bytes::from(body))?;
         self.parse(&answer)
     }
 
@@ -204,10 +215,7 @@ impl Client {
     /// # Errors
     /// See [`ClientError`]; what a host itself answers is not one.
     pub fn nlb(&mut self, request: &NlbRequest) -> Result<NlbReply, ClientError> {
-        let body =
-            serde_json::to_vec(request).map_err(|error| self.odd(None, error.to_string()))?;
-        let answer = self.exchange(Method::POST, "/v1/nlb", Bytes::from(body))?;
-        self.parse(&answer)
+        self.post("/v1/nlb", request)
     }
 
     /// Calls `each` for every connection while the table is being read, in no order; stops when it

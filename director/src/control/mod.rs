@@ -32,6 +32,7 @@ mod method;
 mod metrics;
 pub mod nlb;
 pub mod operations;
+pub mod plan;
 pub mod remote;
 mod replies;
 mod routes;

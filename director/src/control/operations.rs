@@ -8,6 +8,7 @@ use super::api::{
 use super::explain::{Explanation, Question};
 use super::health::ServerHealth;
 use super::nlb::{NlbReply, NlbRequest};
+use super::plan::{ApplyRequest, FileApplied, Plan, PlanRequest, Settled, Verdict};
 use super::workers::StateCount;
 use crate::capture::Feed;
 use crate::fwmark::Rule;
@@ -194,6 +195,38 @@ pub trait Operations: Send + Sync {
         })
     }
 
+    /// What would change if another file was followed.
+    ///
+    /// # Errors
+    /// When the file is wrong; by default always.
+    fn plan(&self, request: PlanRequest) -> Result<Plan, Refusal> {
+        drop(request);
+        Err(no_files())
+    }
+
+    /// Follows another file, all of it or none.
+    ///
+    /// # Errors
+    /// A refusal changes nothing. By default always.
+    fn follow(&self, request: ApplyRequest) -> Result<FileApplied, Refusal> {
+        drop(request);
+        Err(no_files())
+    }
+
+    /// Confirms an applied file that waits for it, or goes back to what was before.
+    ///
+    /// # Errors
+    /// When none waits.
+    fn settle(&self, verdict: Verdict) -> Result<Settled, Refusal> {
+        let _ = verdict;
+        Err(no_files())
+    }
+
     /// What the director is and does.
     fn status(&self) -> Status;
+}
+
+fn no_files() -> Refusal {
+    let message = "files cannot be planned or applied here".to_owned();
+    Refusal { error: RefusalKind::Unsupported, message }
 }

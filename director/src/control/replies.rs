@@ -118,9 +118,11 @@ pub(super) fn status_of(kind: RefusalKind) -> StatusCode {
         RefusalKind::NoSuchService | RefusalKind::NoSuchServer | RefusalKind::NoSuchScheduler => {
             StatusCode::NOT_FOUND
         }
-        RefusalKind::Invalid | RefusalKind::Range | RefusalKind::BadRequest => {
-            StatusCode::BAD_REQUEST
-        }
+        RefusalKind::NeedsRestart | RefusalKind::NothingWaits => StatusCode::CONFLICT,
+        RefusalKind::Invalid
+        | RefusalKind::Range
+        | RefusalKind::BadFile
+        | RefusalKind::BadRequest => StatusCode::BAD_REQUEST,
         RefusalKind::Unsupported => StatusCode::NOT_IMPLEMENTED,
         RefusalKind::Busy => StatusCode::SERVICE_UNAVAILABLE,
         RefusalKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,

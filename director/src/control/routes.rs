@@ -23,6 +23,7 @@ use super::listing::ServiceStream;
 use super::metrics;
 use super::nlb::NlbRequest;
 use super::operations::{Command, Operations};
+use super::plan::{ApplyRequest, PlanRequest, SettleRequest};
 use super::replies::{self, Reply, ReplyBody};
 use super::server::Limits;
 use super::stream::ConnectionStream;
@@ -43,6 +44,9 @@ pub(super) const PATHS: &[(&str, &str, &str)] = &[
     ("GET", "/v1/capture", "packets as they come, as a pcapng file, with what became of each"),
     ("POST", "/v1/explain", "what would become of a packet, and why; changes nothing"),
     ("POST", "/v1/nlb", "a question or command to nodes of mode nlb; GET is the question query"),
+    ("POST", "/v1/plan", "what would change if the text of another file was followed"),
+    ("POST", "/v1/apply", "follows the text of another file, all of it or none"),
+    ("POST", "/v1/settle", "confirms an applied file that waits for it, or reverts it"),
     ("GET", "/metrics", "counters for Prometheus"),
 ];
 
@@ -131,6 +135,9 @@ pub(super) async fn answer(
         "/v1/nlb" => changes(request.into_body(), shared, ask_nodes).await,
         "/v1/explain" => changes(request.into_body(), shared, explain).await,
         "/v1/batch" => changes(request.into_body(), shared, carry_out_batch).await,
+        "/v1/plan" => changes(request.into_body(), shared, plan).await,
+        "/v1/apply" => changes(request.into_body(), shared, follow).await,
+        "/v1/settle" => changes(request.into_body(), shared, settle).await,
         _ => shared.metrics().await,
     })
 }
@@ -260,6 +267,34 @@ fn carry_out_batch(shared: &Shared, body: &[u8]) -> Reply {
             replies::json(StatusCode::OK, &shared.batch(commands, on_refusal))
         }
         Err(error) => bad_json("a batch of commands", &error),
+    }
+}
+
+fn plan(shared: &Shared, body: &[u8]) -> Reply {
+    let request = serde_json::from_slice::<PlanRequest>(body);
+    answered(request.map(|request| shared.operations.plan(request)), "a file to plan")
+}
+
+fn follow(shared: &Shared, body: &[u8]) -> Reply {
+    let _turn = shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
+    let request = serde_json::from_slice::<ApplyRequest>(body);
+    answered(request.map(|request| shared.operations.follow(request)), "a file to apply")
+}
+
+fn settle(shared: &Shared, body: &[u8]) -> Reply {
+    let _turn = shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
+    let request = serde_json::from_slice::<SettleRequest>(body);
+    answered(request.map(|request| shared.operations.settle(request.verdict)), "a verdict")
+}
+
+fn answered<T: serde::Serialize>(
+    outcome: serde_json::Result<Result<T, Refusal>>,
+    wanted: &str,
+) -> Reply {
+    match outcome {
+        Ok(Ok(answer)) => replies::json(StatusCode::OK, &answer),
+        Ok(Err(refusal)) => replies::json(replies::status_of(refusal.error), &refusal),
+        Err(error) => bad_json(wanted, &error),
     }
 }
 

@@ -133,6 +133,17 @@ impl Watch {
         self.inner.follow(plans);
     }
 
+    /// Which servers are not up, as they would be written down.
+    pub fn not_up(&self) -> Vec<Remembered> {
+        self.inner.lock().not_up().1
+    }
+
+    /// These servers were not up when they were last watched, and are no better for having been away:
+    /// those of them that are not watched now are taken for down when they are met again.
+    pub fn remember(&self, servers: Vec<Remembered>) {
+        self.inner.lock().remember(servers);
+    }
+
     /// To be called each second: servers that came or went at run time, reports that grow old.
     pub fn reconcile(&self) {
         self.inner.reconcile();

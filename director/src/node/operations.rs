@@ -21,12 +21,18 @@ use crate::control::explain::{Explanation, Question};
 use crate::control::nlb::views::NlbView;
 use crate::control::nlb::{NlbAnswer, NlbCommand, NlbReply, NlbRequest, NlbResult};
 use crate::control::operations::{Command, Operations};
+use crate::control::plan::{ApplyRequest, FileApplied, Plan, PlanRequest, Settled, Verdict};
 use crate::control::remote::Controller;
 use crate::fwmark::Rule;
 
 /// What ends up in every answer about services, which a node does not have.
 const NOT_HERE: &str = "mode \"nlb\": services come from the configuration file, the same on every \
                         host: change it there and reload (SIGHUP, or `dirctl nlb reload`)";
+
+/// Why no other file is planned or applied.
+const NO_FILES: &str = "mode \"nlb\": a host follows its own file, which is the same on every host; \
+                        `director --check` says what is wrong in it, and once it is changed on all of them \
+                        `dirctl nlb reload --host all` has it followed";
 
 /// See the module.
 #[derive(Debug)]
@@ -223,6 +229,18 @@ impl Operations for Control {
         super::explain::of(self, &question)
     }
 
+    fn plan(&self, _: PlanRequest) -> Result<Plan, Refusal> {
+        Err(no_files())
+    }
+
+    fn follow(&self, _: ApplyRequest) -> Result<FileApplied, Refusal> {
+        Err(no_files())
+    }
+
+    fn settle(&self, _: Verdict) -> Result<Settled, Refusal> {
+        Err(no_files())
+    }
+
     fn nlb(&self, request: NlbRequest) -> Result<NlbReply, Refusal> {
         let hosts = match request.hosts.as_deref() {
             None => vec![self.about.host],
@@ -247,6 +265,10 @@ impl Operations for Control {
         reply.silent.sort_unstable();
         Ok(reply)
     }
+}
+
+fn no_files() -> Refusal {
+    Refusal { error: RefusalKind::Unsupported, message: NO_FILES.to_owned() }
 }
 
 impl Obey for Control {

@@ -7,10 +7,12 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
+use super::apply::Watcher;
 use crate::config::Config;
 use crate::control::api::{ServerView, ServiceKey};
 use crate::control::health::{HealthState, HealthSummary, ServerHealth};
 use crate::health::journal::Journal;
+use crate::health::memory::Remembered;
 use crate::health::path::Path;
 use crate::health::plan::ServiceHealth;
 use crate::health::servers::{Servers, Standing};
@@ -93,6 +95,20 @@ impl Health {
             }
         }
         servers
+    }
+}
+
+impl Watcher for Health {
+    fn follow(&self, config: &Config) {
+        self.reload(config);
+    }
+
+    fn not_up(&self) -> Vec<Remembered> {
+        self.watch.not_up()
+    }
+
+    fn remember(&self, servers: Vec<Remembered>) {
+        self.watch.remember(servers);
     }
 }
 

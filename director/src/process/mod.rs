@@ -2,6 +2,7 @@
 //! file and the operator, and puts everything back when it ends.
 
 mod addresses;
+mod apply;
 mod cores;
 mod health;
 mod lock;
@@ -10,6 +11,7 @@ mod operations;
 mod ports;
 mod reload;
 mod rouser;
+mod save;
 mod ways;
 mod workers;
 
@@ -23,7 +25,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{error, info};
 
-use crate::config::{self, Config, Mode};
+use crate::config::{self, Mode};
 use crate::control;
 use crate::dispatch::Shared;
 use crate::dispatch::traffic::ESTIMATE_INTERVAL;
@@ -32,6 +34,7 @@ use crate::network::{Follower, Network};
 use crate::node;
 use crate::table::Table;
 use addresses::Addresses;
+use apply::Course;
 use health::Health;
 pub(crate) use lock::interfaces;
 use neighbours::Neighbours;
@@ -83,6 +86,9 @@ pub async fn run(path: PathBuf) -> Result<()> {
     reload::first(&table, &config, epoch)?;
     let way = crate::health::path::Path::new(network.clone(), follower.resolver());
     let health = Arc::new(Health::begin(&config, &table, way, epoch)?);
+    let mut addresses = Addresses::new(&config, network.clone())?;
+    let control = config.control.clone();
+    let course = Arc::new(Course::new(config));
     let director = Arc::new(Director::new(
         path.clone(),
         epoch,
@@ -90,9 +96,8 @@ pub async fn run(path: PathBuf) -> Result<()> {
         network.clone(),
         (opened.views(), opened.summary.trim_start_matches("packets: ").to_owned()),
         workers.statuses.clone(),
-        health.clone(),
+        (health.clone(), course.clone()),
     ));
-    let mut addresses = Addresses::new(&config, network.clone())?;
     // Steering comes last: from here on packets arrive. A table that does not fit ends us here; at
     // run time the operator is told, and what is there goes on.
     opened.steer(&table.tidings(), table.marked())?;
@@ -106,7 +111,7 @@ pub async fn run(path: PathBuf) -> Result<()> {
         director: &director,
         health: &health,
         epoch,
-        config,
+        course,
         behind: false,
         neighbours: Neighbours::default(),
         rouser: Rouser::default(),
@@ -116,11 +121,7 @@ pub async fn run(path: PathBuf) -> Result<()> {
     let server =
         tokio::spawn(control::server::serve_with_metrics(listener, metrics, director.clone()));
     workers::keep_up();
-    info!(
-        "ready: {} services, control socket {}",
-        director.service_count(),
-        running.config.control.display()
-    );
+    info!("ready: {} services, control socket {}", director.service_count(), control.display());
     let outcome = running.serve(signals).await;
 
     // The kernel gets the traffic back first, then everything else is put away.
@@ -162,7 +163,7 @@ struct Running<'a> {
     director: &'a Arc<Director>,
     health: &'a Health,
     epoch: Instant,
-    config: Config,
+    course: Arc<Course>,
     /// Whether the kernel has not been told all of the last change.
     behind: bool,
     neighbours: Neighbours,
@@ -183,9 +184,10 @@ impl Running<'_> {
                 _ = signals.terminate.recv() => { info!("SIGTERM: ending"); return Ok(()); }
                 _ = signals.interrupt.recv() => { info!("SIGINT: ending"); return Ok(()); }
                 _ = signals.hangup.recv() => {
-                    reload::again(self.director, self.table, &mut self.config, self.epoch);
-                    self.health.reload(&self.config);
+                    reload::again(self.director, self.table, &self.course, self.epoch);
+                    self.health.reload(&self.course.config());
                 }
+                () = self.course.due(self.epoch) => self.director.expire(),
                 () = changed.notified() => {
                     self.table.end_orphans();
                     self.follow();

@@ -6,10 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
+use tracing::{info, warn};
 
+use super::apply::{Course, NextFile, Scene, ToSave};
 use super::health::Health;
+use super::save::OwnFile;
 use super::ways::KernelWays;
 use crate::capture::Feed;
+use crate::config::{self, Config};
 use crate::control::api::{
     BatchOutcome, ConnectionView, OnRefusal, PortView, Refusal, RefusalKind, ServiceView, Status,
     Timeouts, VerdictCount,
@@ -17,6 +21,9 @@ use crate::control::api::{
 use crate::control::explain::{Explanation, Question};
 use crate::control::health::ServerHealth;
 use crate::control::operations::{Command, Operations};
+use crate::control::plan::{
+    ApplyRequest, FileApplied, LONGEST_TEXT, Plan, PlanRequest, Saved, Settled, Verdict,
+};
 use crate::control::workers::{SocketView, StateCount, WorkerView};
 use crate::dispatch::connections::SHARDS;
 use crate::explain;
@@ -30,9 +37,12 @@ use crate::worker::tap::Wanted;
 /// What `ipvsadm -L` shows as `size=`: the kernel's default number of buckets. Ours grows.
 const TABLE_SIZE: u32 = 4096;
 
+/// Letters of a file's name at most: as long as a path may be.
+const LONGEST_NAME: usize = 4096;
+
 /// See the module.
 pub(super) struct Director {
-    path: PathBuf,
+    file: OwnFile,
     epoch: Instant,
     table: Arc<Table>,
     network: Arc<ArcSwap<Network>>,
@@ -42,6 +52,7 @@ pub(super) struct Director {
     packets: String,
     statuses: Vec<Arc<WorkerStatus>>,
     health: Arc<Health>,
+    course: Arc<Course>,
     /// By topic.
     warnings: Mutex<BTreeMap<&'static str, String>>,
 }
@@ -54,14 +65,14 @@ impl Director {
         network: Arc<ArcSwap<Network>>,
         (ports, packets): (Vec<PortView>, String),
         statuses: Vec<Arc<WorkerStatus>>,
-        health: Arc<Health>,
+        (health, course): (Arc<Health>, Arc<Course>),
     ) -> Director {
-        let warnings = Mutex::default();
-        Director { path, epoch, table, network, ports, packets, statuses, health, warnings }
+        let (file, warnings) = (OwnFile::new(path), Mutex::default());
+        Director { file, epoch, table, network, ports, packets, statuses, health, course, warnings }
     }
 
     pub(super) fn config_path(&self) -> &Path {
-        &self.path
+        self.file.path()
     }
 
     pub(super) fn service_count(&self) -> usize {
@@ -76,6 +87,23 @@ impl Director {
 
     pub(super) fn clear_warning(&self, topic: &'static str) {
         self.warnings().remove(topic);
+    }
+
+    fn scene(&self) -> Scene<'_> {
+        Scene { table: &self.table, watcher: &*self.health, now: self.epoch.elapsed() }
+    }
+
+    /// Takes back an applied file that was not confirmed in time.
+    pub(super) fn expire(&self) {
+        if let Some(message) = self.course.expire(&self.scene()) {
+            warn!("{message}");
+            self.clear_warning("restart");
+            self.warn("apply", message);
+        }
+    }
+
+    fn saved(&self, text: Option<ToSave>) -> Saved {
+        text.map_or(Saved::NotAsked, |text| self.file.save(text))
     }
 
     fn warnings(&self) -> MutexGuard<'_, BTreeMap<&'static str, String>> {
@@ -217,11 +245,62 @@ impl Operations for Director {
         Ok(explain::explain(&scene, &mut ways, &explain::as_frame(&packet), interface))
     }
 
+    fn plan(&self, request: PlanRequest) -> Result<Plan, Refusal> {
+        let file = called(&request.file);
+        let config = parse(&request.text, &file)?;
+        Ok(self.course.plan(&file, &config, &self.table))
+    }
+
+    fn follow(&self, request: ApplyRequest) -> Result<FileApplied, Refusal> {
+        let ApplyRequest { file, text, confirm, save, ignore_restart } = request;
+        let file = called(&file);
+        let config = parse(&text, &file)?;
+        let save_later = save && confirm.is_some();
+        let save = save.then_some(text);
+        let wanted = NextFile { file: file.clone(), config, confirm, ignore_restart, save };
+        let done = self.course.follow(wanted, &self.scene())?;
+        let waits = done.confirm.map_or_else(String::new, |seconds| {
+            format!(", rolled back in {seconds} s unless it is confirmed")
+        });
+        info!("{file} applied: {} services changed{waits}", done.plan.services.len());
+        self.clear_warning("apply");
+        self.clear_warning("reload");
+        match done.plan.restart.is_empty() {
+            true => self.clear_warning("restart"),
+            false => {
+                let keys = done.plan.restart.join(", ");
+                let message = format!("{keys} differ in {file}: restart the director for it");
+                self.warn("restart", message);
+            }
+        }
+        self.table.wait_until_followed();
+        let saved = match done.confirm {
+            Some(_) if save_later => Saved::Later,
+            _ => self.saved(done.save),
+        };
+        Ok(FileApplied { plan: done.plan, confirm: done.confirm, saved })
+    }
+
+    fn settle(&self, verdict: Verdict) -> Result<Settled, Refusal> {
+        let (file, save) = self.course.settle(verdict, &self.scene())?;
+        let done = match verdict {
+            Verdict::Confirm => "confirmed",
+            Verdict::Revert => "reverted",
+        };
+        info!("{file} {done}");
+        if verdict == Verdict::Revert {
+            self.clear_warning("restart");
+            self.table.wait_until_followed();
+        }
+        Ok(Settled { file, verdict, saved: self.saved(save) })
+    }
+
     fn status(&self) -> Status {
         let lost: usize = self.statuses.iter().map(|status| status.lost_frames()).sum();
         let mut verdicts = self.all_verdicts();
         verdicts.retain(|count| count.packets > 0);
         let mut warnings: Vec<String> = self.warnings().values().cloned().collect();
+        warnings.extend(self.course.waiting(self.epoch.elapsed()));
         if lost > 0 {
             warnings.push(format!("{lost} frames of packet memory are lost: please report this"));
         }
@@ -230,7 +309,7 @@ impl Operations for Director {
             pid: std::process::id(),
             uptime: self.epoch.elapsed().as_secs_f64(),
             mode: "dispatcher".to_owned(),
-            config: Some(self.path.display().to_string()),
+            config: Some(self.file.path().display().to_string()),
             table_size: TABLE_SIZE.max(SHARDS as u32),
             connections: self.table.shared().connections.len() as u64,
             max_connections: self.table.shared().connections.limit() as u64,
@@ -244,4 +323,21 @@ impl Operations for Director {
             warnings,
         }
     }
+}
+
+/// The name of a file, fit for the log and for a line of the status.
+fn called(name: &str) -> String {
+    let clean = |letter: char| if letter.is_control() { ' ' } else { letter };
+    name.chars().take(LONGEST_NAME).map(clean).collect()
+}
+
+/// The file of a request.
+fn parse(text: &str, name: &str) -> Result<Config, Refusal> {
+    let refuse = |error, message| Err(Refusal { error, message });
+    if text.len() > LONGEST_TEXT {
+        let most = LONGEST_TEXT >> 20;
+        let message = format!("{name}: a file of more than {most} MiB cannot be sent");
+        return refuse(RefusalKind::BadFile, message);
+    }
+    config::parse(text, name).or_else(|error| refuse(RefusalKind::BadFile, error.to_string()))
 }

@@ -1,14 +1,15 @@
 //! Services and settings from the configuration file: at start, and again on SIGHUP.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
 use tracing::{info, warn};
 
+use super::apply::{Course, take_over};
 use super::operations::Director;
 use crate::config::{self, Config};
+use crate::plan::restart;
 use crate::table::Table;
 
 /// Declares the settings and services of the file for the first time.
@@ -28,7 +29,20 @@ pub(super) fn first(table: &Table, config: &Config, epoch: Instant) -> Result<()
 
 /// Reads the file again and makes the table follow it. A wrong file changes nothing: the
 /// director goes on as it was and warns in `dirctl status` until a reload succeeds.
-pub(super) fn again(director: &Arc<Director>, table: &Table, config: &mut Config, epoch: Instant) {
+/// So does any file as long as an applied one waits to be confirmed.
+pub(super) fn again(director: &Director, table: &Table, course: &Course, epoch: Instant) {
+    let reload = |config: &mut Config| read_again(director, table, config, epoch);
+    if let Err(file) = course.reload(reload) {
+        let why = format!(
+            "{file} was applied and waits to be confirmed (`dirctl confirm`, `dirctl revert`): reload again \
+             afterwards"
+        );
+        warn!("reload refused, running on as before: {why}");
+        director.warn("reload", format!("the last reload was refused: {why}"));
+    }
+}
+
+fn read_again(director: &Director, table: &Table, config: &mut Config, epoch: Instant) {
     let new = match config::load(director.config_path()) {
         Ok(new) => new,
         Err(error) => {
@@ -37,7 +51,8 @@ pub(super) fn again(director: &Arc<Director>, table: &Table, config: &mut Config
             return;
         }
     };
-    if let Some(keys) = needs_restart(config, &new) {
+    let keys = restart::keys(config, &new).join(", ");
+    if !keys.is_empty() {
         let message = format!("{keys} changed in the file: restart the director for it");
         warn!("reload: {message}");
         director.warn("restart", message);
@@ -61,32 +76,6 @@ pub(super) fn again(director: &Arc<Director>, table: &Table, config: &mut Config
     table.declare_settings(&config.settings, &new.settings);
     director.clear_warning("reload");
     info!("reloaded: {} changes", changes.made);
-    config.services = new.services;
-    config.settings = new.settings;
-    config.marks = new.marks;
-    config.timeouts = new.timeouts;
-}
-
-/// Names the keys that a reload cannot change, if any differ.
-fn needs_restart(old: &Config, new: &Config) -> Option<String> {
-    let keys = [
-        ("mode", old.mode != new.mode),
-        ("interfaces", old.interfaces != new.interfaces),
-        ("io", old.io != new.io),
-        ("workers", old.workers != new.workers),
-        ("cpus", old.cpus != new.cpus),
-        ("busy_poll", old.busy_poll != new.busy_poll),
-        ("rx_ring_size", old.rx_ring_size != new.rx_ring_size),
-        ("tx_ring_size", old.tx_ring_size != new.tx_ring_size),
-        ("frames", old.frames != new.frames),
-        ("own_addresses", old.own_addresses != new.own_addresses),
-        ("control", old.control != new.control),
-        ("metrics", old.metrics != new.metrics),
-        ("health.memory", old.health != new.health),
-        ("ftp_ports", old.ftp_ports != new.ftp_ports),
-        ("max_connections", old.max_connections != new.max_connections),
-    ];
-    let changed: Vec<_> =
-        keys.iter().filter(|(_, differs)| *differs).map(|(key, _)| *key).collect();
-    (!changed.is_empty()).then(|| changed.join(", "))
+    director.clear_warning("apply");
+    take_over(config, new);
 }

@@ -1,22 +1,16 @@
 //! The configuration file meets the running table: only what differs between the file as it was
-//! and as it is now is changed.
-//!
-//! So what an operator or a checker did at run time to a service or server that the file has not
-//! changed stays as it is: a reload must not bring a quiesced server back. The lock of the table is
-//! held all the way: nobody sees half a reload, and no command comes in between. The servers of a service
-//! whose scheduler builds a table of them are changed as one (`servers.rs`).
+//! and as it is now is changed (`plan/steps.rs`), as far as it can be. The lock of the table is
+//! held all the way: nobody sees half a reload, and no command comes in between.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::servers::ServerChange;
-use super::{State, Table, check, marks};
+use super::{Table, check, marks};
 use crate::config::DeclaredService;
 use crate::control::api::{Refusal, RefusalKind, ServiceKey};
-use crate::control::operations::Command;
 use crate::fwmark::Rule;
+use crate::plan::steps::steps;
 
 /// What a reload did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,30 +50,23 @@ impl Table {
         marks: &[Rule],
         now: Duration,
     ) -> Result<Changes, Refused> {
-        marks::check(marks).map_err(|refusal| Refused { service: None, refusal })?;
-        for declared in services {
-            let key = declared.service.key;
-            let fail = |refusal| Refused { service: Some(key), refusal };
-            check::service(&declared.service).map_err(fail)?;
-            check::scheduler(&declared.service.scheduler).map_err(fail)?;
-            for server in declared.servers.iter().chain(&declared.fallback) {
-                check::server(&key, server).map_err(fail)?;
-                check::server_address(server.address.ip()).map_err(fail)?;
-            }
-        }
+        check(services, marks).map_err(|refused| *refused)?;
         let mut state = self.lock();
         let before = std::mem::take(&mut state.declared);
         let after: HashMap<_, _> =
             services.iter().map(|declared| (declared.service.key, declared.clone())).collect();
-        let mut reload =
-            Reload { table: self, state: &mut state, now, changes: Changes::default() };
-        for key in before.keys().filter(|key| !after.contains_key(key)) {
-            reload.change(*key, Command::DeleteService { service: *key });
-        }
+        let mut changes = Changes::default();
+        let steps = steps(&before, services, &*state);
+        self.carry_out(&mut state, steps, now, |key, answer| match answer {
+            Ok(()) => changes.made += 1,
+            // Its service was refused, which has been noted.
+            Err(refusal) if refusal.error == RefusalKind::NoSuchService => {}
+            Err(refusal) => changes.refused.push((key, refusal)),
+        });
         for declared in services {
-            reload.declare(declared, before.get(&declared.service.key));
+            let (key, fallback) = (&declared.service.key, declared.fallback.as_ref());
+            changes.made += usize::from(self.declare_fallback(&mut state, key, fallback, now));
         }
-        let mut changes = reload.changes;
         if state.declared_marks != marks {
             state.declared_marks = marks.to_vec();
             state.set_marks(marks.to_vec());
@@ -91,86 +78,19 @@ impl Table {
     }
 }
 
-/// A reload under way.
-struct Reload<'a> {
-    table: &'a Table,
-    state: &'a mut State,
-    now: Duration,
-    changes: Changes,
-}
-
-impl Reload<'_> {
-    fn declare(&mut self, declared: &DeclaredService, before: Option<&DeclaredService>) {
+/// Whether services, servers and rules of a file could be, each by itself.
+pub(super) fn check(services: &[DeclaredService], marks: &[Rule]) -> Result<(), Box<Refused>> {
+    let fail = |service, refusal| Box::new(Refused { service, refusal });
+    marks::check(marks).map_err(|refusal| fail(None, refusal))?;
+    for declared in services {
         let key = declared.service.key;
-        let running = self.state.services.find(&key).is_ok();
-        let service = declared.service.clone();
-        if !running {
-            self.change(key, Command::AddService { service });
-        } else if before.is_none_or(|before| before.service != declared.service) {
-            self.change(key, Command::EditService { service });
-        }
-        let declared_addresses: HashSet<SocketAddr> =
-            declared.servers.iter().map(|server| server.address).collect();
-        let old_servers = before.map(|before| &before.servers[..]).unwrap_or_default();
-        let old: HashMap<_, _> = old_servers.iter().map(|old| (old.address, old)).collect();
-        let mut changes = Vec::new();
-        for old in old_servers.iter().filter(|old| !declared_addresses.contains(&old.address)) {
-            changes.push(ServerChange::Delete(old.address));
-        }
-        let mut present: HashSet<SocketAddr> = match self.state.services.find(&key) {
-            Ok(service) => service.choice().members().iter().map(|it| it.spec.address).collect(),
-            Err(_) => HashSet::new(),
-        };
-        for server in &declared.servers {
-            if running && old.get(&server.address) == Some(&server) {
-                continue;
-            }
-            changes.push(match present.insert(server.address) {
-                true => ServerChange::Add(server.clone()),
-                false => ServerChange::Edit(server.clone()),
-            });
-        }
-        self.change_servers(key, changes);
-        let fallback = declared.fallback.as_ref();
-        if self.table.declare_fallback(self.state, &key, fallback, self.now) {
-            self.changes.made += 1;
+        let fail = |refusal| fail(Some(key), refusal);
+        check::service(&declared.service).map_err(fail)?;
+        check::scheduler(&declared.service.scheduler).map_err(fail)?;
+        for server in declared.servers.iter().chain(&declared.fallback) {
+            check::server(&key, server).map_err(fail)?;
+            check::server_address(server.address.ip()).map_err(fail)?;
         }
     }
-
-    /// Changes servers of a service: as one if its scheduler builds something for them, else one by one.
-    fn change_servers(&mut self, key: ServiceKey, changes: Vec<ServerChange>) {
-        if let Some(answers) = self.table.change_servers(self.state, &key, &changes, self.now) {
-            answers.into_iter().for_each(|answer| self.note(key, answer));
-            return;
-        }
-        for change in changes {
-            let service = key;
-            self.change(
-                key,
-                match change {
-                    ServerChange::Add(server) => Command::AddServer { service, server },
-                    ServerChange::Edit(server) => Command::EditServer { service, server },
-                    ServerChange::Delete(server) => Command::DeleteServer { service, server },
-                },
-            );
-        }
-    }
-
-    fn change(&mut self, key: ServiceKey, command: Command) {
-        let answer = self.table.apply(self.state, command, self.now);
-        self.note(key, answer);
-    }
-
-    fn note(&mut self, key: ServiceKey, answer: Result<(), Refusal>) {
-        match answer {
-            Ok(()) => self.changes.made += 1,
-            // Somebody removed it at run time already: what was wanted is so.
-            Err(refusal)
-                if matches!(
-                    refusal.error,
-                    RefusalKind::NoSuchService | RefusalKind::NoSuchServer
-                ) => {}
-            Err(refusal) => self.changes.refused.push((key, refusal)),
-        }
-    }
+    Ok(())
 }

@@ -21,6 +21,8 @@ pub(super) struct Plan {
     pub(super) services: HashMap<ServiceKey, Option<Planned>>,
     /// New and renewed services, in the order of their addition.
     pub(super) order: Vec<ServiceKey>,
+    /// Fallback servers that services are to have, or not to have.
+    pub(super) fallbacks: Vec<(ServiceKey, Option<ServerSpec>)>,
     /// What has nothing to do with which services there are.
     pub(super) others: Vec<Command>,
 }
@@ -67,7 +69,12 @@ impl Table {
     }
 
     /// One command, on the plan.
-    fn rehearse(&self, state: &State, plan: &mut Plan, command: Command) -> Result<(), Refusal> {
+    pub(super) fn rehearse(
+        &self,
+        state: &State,
+        plan: &mut Plan,
+        command: Command,
+    ) -> Result<(), Refusal> {
         match command {
             Command::AddService { service: spec } => {
                 if plan.service(state, &spec.key).is_ok() {

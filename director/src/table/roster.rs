@@ -45,6 +45,17 @@ impl Roster {
         service.ok_or_else(no_such_service)
     }
 
+    /// Those that `order` names come first, in that order; the others after them, as they are.
+    pub(super) fn reorder(&mut self, order: &[ServiceKey]) {
+        let mut services = std::mem::take(&mut self.services);
+        let numbers = std::mem::take(&mut self.numbers);
+        self.next = 0;
+        for number in order.iter().filter_map(|key| numbers.get(key)) {
+            services.remove(number).into_iter().for_each(|service| self.push(service));
+        }
+        services.into_values().for_each(|service| self.push(service));
+    }
+
     /// All of them, the first to be added first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Service>> {
         self.services.values()

@@ -14,10 +14,11 @@ use super::rehearsal::holds;
 use super::transition::placed;
 use super::{State, Table};
 use crate::control::api::{Refusal, ServerSpec, ServiceKey};
+use crate::control::operations::Command;
 
 /// A change to the servers of a service.
 #[derive(Clone, Debug)]
-pub(super) enum ServerChange {
+enum ServerChange {
     Add(ServerSpec),
     Edit(ServerSpec),
     Delete(SocketAddr),
@@ -32,10 +33,63 @@ struct After {
     answers: Vec<Result<(), Refusal>>,
 }
 
+impl ServerChange {
+    /// The change that a command makes, or the command if it makes none.
+    fn of(command: Command) -> Result<ServerChange, Box<Command>> {
+        match command {
+            Command::AddServer { server, .. } => Ok(ServerChange::Add(server)),
+            Command::EditServer { server, .. } => Ok(ServerChange::Edit(server)),
+            Command::DeleteServer { server, .. } => Ok(ServerChange::Delete(server)),
+            other => Err(Box::new(other)),
+        }
+    }
+
+    fn command(self, service: ServiceKey) -> Command {
+        match self {
+            ServerChange::Add(server) => Command::AddServer { service, server },
+            ServerChange::Edit(server) => Command::EditServer { service, server },
+            ServerChange::Delete(server) => Command::DeleteServer { service, server },
+        }
+    }
+}
+
 impl Table {
+    /// Carries out commands in their order, each with the service that it is about, and notes what became
+    /// of each. Changes to servers of one service that follow one another are made as one where that is
+    /// done sooner.
+    pub(super) fn carry_out(
+        &self,
+        state: &mut State,
+        commands: Vec<(ServiceKey, Command)>,
+        now: Duration,
+        mut note: impl FnMut(ServiceKey, Result<(), Refusal>),
+    ) {
+        let mut commands = commands.into_iter().peekable();
+        while let Some((key, command)) = commands.next() {
+            let mut changes = match ServerChange::of(command) {
+                Ok(change) => vec![change],
+                Err(command) => {
+                    note(key, self.apply(state, *command, now));
+                    continue;
+                }
+            };
+            while let Some((_, command)) =
+                commands.next_if(|(of, command)| *of == key && is_of_server(command))
+            {
+                changes.extend(ServerChange::of(command));
+            }
+            match self.change_servers(state, &key, &changes, now) {
+                Some(answers) => answers.into_iter().for_each(|answer| note(key, answer)),
+                None => changes
+                    .into_iter()
+                    .for_each(|change| note(key, self.apply(state, change.command(key), now))),
+            }
+        }
+    }
+
     /// Makes the changes in their order, if that is done sooner as one; what became of each. `None`: make
     /// them one by one, nothing has been done.
-    pub(super) fn change_servers(
+    fn change_servers(
         &self,
         state: &mut State,
         key: &ServiceKey,
@@ -61,6 +115,13 @@ impl Table {
         state.touch(&service);
         exchanged.is_ok().then_some(answers)
     }
+}
+
+fn is_of_server(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::AddServer { .. } | Command::EditServer { .. } | Command::DeleteServer { .. }
+    )
 }
 
 /// What becomes of a list (newest first) by the changes. `holds` says whether so many servers can be.

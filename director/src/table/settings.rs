@@ -9,6 +9,7 @@ use super::check::refuse;
 use super::{State, Table};
 use crate::control::api::{Refusal, RefusalKind};
 use crate::dispatch::settings::Setting;
+use crate::plan::settings;
 
 impl Table {
     /// Gives settings new values, all of them or none.
@@ -52,13 +53,9 @@ impl Table {
         before: &BTreeMap<Setting, u32>,
         after: &BTreeMap<Setting, u32>,
     ) {
-        for &setting in Setting::ALL {
-            let said = |file: &BTreeMap<Setting, u32>| {
-                file.get(&setting).copied().unwrap_or(setting.default())
-            };
-            if said(before) != said(after) {
-                self.shared.settings.set(setting, said(after));
-            }
+        // Names and values of the file are known to be good.
+        for (setting, value) in check(&settings(before, after)).unwrap_or_default() {
+            self.shared.settings.set(setting, value);
         }
         let mut state = self.lock();
         self.settings_changed(&state);

@@ -41,6 +41,9 @@ impl Table {
                 self.make_service(state, key, planned, now);
             }
         }
+        for (key, fallback) in plan.fallbacks {
+            self.declare_fallback(state, &key, fallback.as_ref(), now);
+        }
         going.iter().for_each(|service| state.hide(service));
         for command in plan.others {
             let made = self.apply(state, command, now);

@@ -6,11 +6,15 @@ use integration::written::{top, web};
 use crate::bed::{Bed, can_run, dirctl};
 
 /// Every command that asks the director.
-const ASKING: [&[&str]; 9] = [
+const ASKING: [&[&str]; 13] = [
     &["status"],
     &["servers"],
     &["events"],
     &["settings"],
+    &["plan", "/dev/null"],
+    &["apply", "/dev/null"],
+    &["confirm"],
+    &["revert"],
     &["doctor"],
     &["drops"],
     &["capture", "-w", "/dev/null"],

@@ -4,6 +4,7 @@
 //!
 //! Where to start reading: `bed.rs` (what is built).
 
+mod apply;
 mod bed;
 mod capture;
 mod doctor;
@@ -11,5 +12,7 @@ mod examples;
 mod explain;
 mod gone;
 mod metrics;
+mod refused;
 mod replay;
+mod trial;
 mod tutorial;

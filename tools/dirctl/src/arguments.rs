@@ -10,6 +10,7 @@ use crate::doctor::{self, Doctor};
 use crate::drops::{self, Drops};
 use crate::explain::{self, Explain};
 use crate::nlb::Nlb;
+use crate::plan::{Apply, PlanFile, Settle};
 use crate::replay::{self, Replay};
 use crate::settings::Assignment;
 
@@ -85,6 +86,14 @@ pub enum Subcommands {
     /// Show why packets are dropped or passed to the kernel, and how many
     #[command(after_help = drops::HELP)]
     Drops(Drops),
+    /// Show what would change if the director followed another configuration file
+    Plan(PlanFile),
+    /// Have the director follow another configuration file: all of it or none, for good or on trial
+    Apply(Apply),
+    /// Keep a file that was applied with --confirm
+    Confirm(Settle),
+    /// Take back a file that was applied with --confirm, now
+    Revert(Settle),
     /// Ask and command the nodes of a cluster in mode nlb
     ///
     /// Without --host the node that runs here; --host all asks the others through it. With --cluster and
@@ -162,5 +171,6 @@ Exit codes:
   0   all is well
   1   the director runs, and has warnings
   2   the director is not running
-  3   the director cannot be asked: no permission, no answer, another version
+  3   the director cannot be asked: no permission, no answer, another version; or the output
+      cannot be written
   64  wrong usage of this command, or a setting that the director refuses";

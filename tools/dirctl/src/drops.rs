@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::clean::clean;
 use crate::columns::{Side, columns};
-use crate::outlet::{WARNINGS, paint};
+use crate::outlet::{WARNINGS, paint, wrote};
 use crate::paint::Paint;
 
 /// Shows why packets are not forwarded, and how many
@@ -72,7 +72,7 @@ pub fn run(socket: &Path, words: &Drops) -> Result<u8, ClientError> {
         let mut output = io::stdout();
         let separator = if words.watch && before.is_some() && !words.json { "\n" } else { "" };
         let written = write!(output, "{separator}{text}").and_then(|()| output.flush());
-        if !words.watch || written.is_err() {
+        if !wrote(written) || !words.watch {
             return Ok(if has_drops(&counts) { WARNINGS } else { 0 });
         }
         before = Some((now, counts));

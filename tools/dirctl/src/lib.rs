@@ -16,6 +16,7 @@ pub mod local_time;
 pub mod nlb;
 pub mod outlet;
 pub mod paint;
+pub mod plan;
 pub mod replay;
 pub mod servers;
 pub mod settings;

@@ -12,13 +12,16 @@ use dirctl::nlb::old_words::{self, Said};
 use dirctl::nlb::verdict;
 use dirctl::nlb::way::{NoAnswer, Way};
 use dirctl::nlb::{self, Nlb};
-use dirctl::outlet::{CANNOT_ASK, NOT_RUNNING, USAGE, WARNINGS, complain, paint, pretty, print};
+use dirctl::outlet::{
+    CANNOT_ASK, NOT_RUNNING, USAGE, WARNINGS, complain, end, paint, pretty, print, wrote,
+};
 use dirctl::settings::{self, Assignment};
-use dirctl::{capture, doctor, drops, events, explain, local_time, replay, servers, status};
+use dirctl::{capture, doctor, drops, events, explain, local_time, plan, replay, servers, status};
 use director::control::api::RefusalKind;
 use director::control::client::Client;
 use director::control::nlb::{NlbReply, NlbRequest};
 use director::control::operations::Command;
+use director::control::plan::Verdict;
 use director::control::{ClientError, DEFAULT_SOCKET};
 
 fn main() -> ExitCode {
@@ -33,16 +36,20 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => {
             // clap's own code for wrong usage would be 2, which here means that nobody is there.
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { USAGE } else { 0 });
+            if error.use_stderr() {
+                let _ = error.print();
+                return ExitCode::from(USAGE);
+            }
+            wrote(error.print());
+            return end(0);
         }
     };
     let socket = socket(arguments.socket);
     if let Subcommands::Nlb(words) = &arguments.command {
-        return ExitCode::from(ask_nodes(&socket, words));
+        return end(ask_nodes(&socket, words));
     }
     if let Subcommands::Doctor(words) = &arguments.command {
-        return ExitCode::from(doctor::run(&socket, words));
+        return end(doctor::run(&socket, words));
     }
     let outcome = match arguments.command {
         Subcommands::Nlb(_) | Subcommands::Doctor(_) => Ok(0),
@@ -50,12 +57,16 @@ fn main() -> ExitCode {
         Subcommands::Capture(words) => Ok(capture::run(&socket, &words)),
         Subcommands::Drops(words) => drops::run(&socket, &words),
         Subcommands::Replay(words) => Ok(replay::run(&socket, &words)),
+        Subcommands::Plan(words) => plan::plan(&socket, &words),
+        Subcommands::Apply(words) => plan::apply(&socket, &words),
+        Subcommands::Confirm(words) => plan::settle(&socket, Verdict::Confirm, &words),
+        Subcommands::Revert(words) => plan::settle(&socket, Verdict::Revert, &words),
         Subcommands::Status { json } => show_status(&socket, json),
         Subcommands::Servers { service, json } => show_servers(&socket, service.as_deref(), json),
         Subcommands::Events { follow, after, json } => show_events(&socket, after, follow, json),
         Subcommands::Settings { assignments } => settle(&socket, assignments),
     };
-    ExitCode::from(outcome.unwrap_or_else(|error| complain(&error)))
+    end(outcome.unwrap_or_else(|error| complain(&error)))
 }
 
 /// Where the director listens: as the option says, else the environment, else as always.
@@ -113,8 +124,7 @@ fn show_events(socket: &Path, after: u64, follow: bool, json: bool) -> Result<u8
     Client::connect(socket)?.events(after, follow, |told| {
         let line = if json { events::json(&told) } else { events::line(&told, &zone, paint) };
         let written = output.write_all(line.as_bytes()).and_then(|()| output.flush());
-        // A reader that has left wants no more.
-        if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if wrote(written) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
     Ok(0)
 }
@@ -165,12 +175,12 @@ fn speak_old(own: &str, words: &[String]) -> ExitCode {
     };
     let Some(said) = said else {
         print(&old_words::help(own));
-        return ExitCode::from(0);
+        return end(0);
     };
     for note in &said.notes {
         let _ = writeln!(io::stderr(), "{own}: {note}");
     }
-    ExitCode::from(match ask_in_old_words(&said) {
+    end(match ask_in_old_words(&said) {
         Ok(reply) => {
             print(&old_words::text(&said, &reply));
             verdict::code(&reply)

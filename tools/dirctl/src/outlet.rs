@@ -2,6 +2,9 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use director::control::ClientError;
 use director::control::api::RefusalKind;
@@ -12,7 +15,8 @@ use crate::paint::Paint;
 pub const WARNINGS: u8 = 1;
 /// The director is not running.
 pub const NOT_RUNNING: u8 = 2;
-/// The director cannot be asked: no permission, no answer, another version.
+/// The director cannot be asked: no permission, no answer, another version; or the output cannot be
+/// written.
 pub const CANNOT_ASK: u8 = 3;
 /// Wrong usage of the command.
 pub const USAGE: u8 = 64;
@@ -24,9 +28,28 @@ pub fn paint() -> Paint {
     Paint::new(io::stdout().is_terminal(), no_color.as_deref(), term.as_deref())
 }
 
-/// A reader that has left is no concern of ours.
+/// Whether something could not be written, and that is our concern.
+static FAILED: AtomicBool = AtomicBool::new(false);
+
+/// Writes to standard output. What cannot be written is remembered until [`end`].
 pub fn print(text: &str) {
-    let _ = io::stdout().write_all(text.as_bytes());
+    let mut output = io::stdout();
+    wrote(output.write_all(text.as_bytes()).and_then(|()| output.flush()));
+}
+
+/// Takes note of how writing to standard output went; whether to go on. A reader that has left wants
+/// no more, and is no concern of ours; a disk that is full is.
+pub fn wrote(outcome: io::Result<()>) -> bool {
+    let Err(error) = outcome else { return true };
+    if error.kind() != io::ErrorKind::BrokenPipe && !FAILED.swap(true, Relaxed) {
+        let _ = writeln!(io::stderr(), "dirctl: the output cannot be written: {error}");
+    }
+    false
+}
+
+/// The exit code of a command that would end with `code`: nobody shall take half an output for whole.
+pub fn end(code: u8) -> ExitCode {
+    ExitCode::from(if FAILED.load(Relaxed) { CANNOT_ASK } else { code })
 }
 
 /// JSON as a text of its own.

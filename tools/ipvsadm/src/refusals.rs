@@ -27,7 +27,11 @@ pub fn told(command: Option<&Command>, refusal: &Refusal) -> Told {
             ) => "Service not defined",
             _ => "No such service",
         },
-        RefusalKind::Invalid | RefusalKind::BadRequest => {
+        RefusalKind::Invalid
+        | RefusalKind::BadFile
+        | RefusalKind::NeedsRestart
+        | RefusalKind::NothingWaits
+        | RefusalKind::BadRequest => {
             // Two blanks, as in the original.
             "Invalid operation.  Possibly wrong module version, address not unicast, ..."
         }

@@ -78,6 +78,17 @@ impl State {
         }
     }
 
+    /// See [`Watch::remember`](super::Watch::remember).
+    pub(super) fn remember(&mut self, servers: Vec<Remembered>) {
+        for one in servers {
+            let watched = self.services.get(&one.service);
+            let is_known = watched.is_some_and(|it| it.members.contains_key(&one.server));
+            if !is_known && self.remembered.len() < MOST_REMEMBERED {
+                self.remembered.insert((one.service, one.server), one);
+            }
+        }
+    }
+
     /// Who is not up, and which such list this is.
     pub(super) fn not_up(&mut self) -> (u64, Vec<Remembered>) {
         self.lists += 1;

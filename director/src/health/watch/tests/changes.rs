@@ -120,6 +120,32 @@ async fn a_service_that_is_watched_no_more_stands_as_configured() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_trial_without_checks_that_is_taken_back_does_not_bring_a_failed_server_back() {
+    let house = House::new();
+    house.pool(service(1), &[server(1), server(2)]);
+    let watch = house.begin(&[(service(1), checked())]);
+    house.finds(server(1), failed());
+    pass(SECOND * 5).await;
+    let not_up = watch.not_up();
+    watch.reload(vec![]);
+    watch.remember(not_up);
+    house.table.news(service(1));
+    watch.reload(vec![(service(1), checked())]);
+    assert_eq!(states(&watch.views(), service(1)), [Down, Unchecked]);
+    assert_eq!(house.table.news(service(1)).last(), Some(&Told::Stand(server(1), false, 1000)));
+    // What is watched all the time is not remembered besides: it may have been up when it left.
+    house.finds(server(1), Outcome::PASSED);
+    let not_up = watch.not_up();
+    watch.remember(not_up);
+    pass(SECOND * 5).await;
+    house.pool(service(1), &[server(2)]);
+    watch.reconcile();
+    house.pool(service(1), &[server(1), server(2)]);
+    watch.reconcile();
+    assert_eq!(states(&watch.views(), service(1)), [Unchecked, Up]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn servers_that_come_and_go_at_run_time_are_watched_and_forgotten() {
     let house = House::new();
     house.pool(service(1), &[server(1)]);
