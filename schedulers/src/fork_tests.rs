@@ -43,7 +43,7 @@ impl Service {
             }
             1 => server.set_thresholds(number as u32 % 7, 0),
             2 => server.connection_moved(true),
-            3 => server.connection_closed(number % 2 == 0),
+            3 => server.connection_closed(number.is_multiple_of(2)),
             4 => server.report(Some(number as u16 % 11_000)),
             5 => server.handshake_begun(),
             6 => server.handshake_ended(),

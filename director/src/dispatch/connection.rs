@@ -98,7 +98,7 @@ pub(super) struct Sketch {
     no_output: bool,
     active: bool,
     packets: u8,
-    extra: Option<(Option<Arc<Control>>, Option<Helper>, Option<IpAddr>)>,
+    extra: Option<Extra>,
 }
 
 /// Copies of what connections share, by where the original is in memory.
@@ -111,12 +111,12 @@ impl Controls {
         let copy = self.0.entry(Arc::as_ptr(control));
         copy.or_insert_with(|| {
             let number = |it: &AtomicU32| AtomicU32::new(it.load(Relaxed));
-            let call = |call: &Box<Call>| Box::new(Call { id: call.id.clone(), ..**call });
+            let call = |call: &Call| Box::new(Call { id: call.id.clone(), ..*call });
             Arc::new(Control {
                 children: number(&control.children),
                 assured: AtomicBool::new(control.assured.load(Relaxed)),
                 lifetime: number(&control.lifetime),
-                call: control.call.as_ref().map(call),
+                call: control.call.as_deref().map(call),
             })
         })
         .clone()
@@ -127,7 +127,7 @@ impl Sketch {
     /// A connection as this one was, by another binding: for a table of its own. It is not counted on
     /// the server, which is a copy too and counts it already.
     pub(super) fn made(self, binding: Arc<Binding>, controls: &mut Controls) -> Connection {
-        let extra = self.extra.map(|(control, ftp, server)| {
+        let extra = self.extra.map(|Extra { control, ftp, server }| {
             let control = control.map(|control| controls.of(&control));
             let ftp = ftp.map(|helper| helper.sharing(|control| controls.of(control)));
             Box::new(Extra { control, ftp, server })
@@ -200,8 +200,8 @@ impl Connection {
     /// What it is now.
     pub(super) fn sketch(&self) -> Sketch {
         let extra = self.extra.as_deref().map(|extra| {
-            let helper = extra.ftp.as_ref().map(|helper| helper.sharing(Arc::clone));
-            (extra.control.clone(), helper, extra.server)
+            let ftp = extra.ftp.as_ref().map(|helper| helper.sharing(Arc::clone));
+            Extra { control: extra.control.clone(), ftp, server: extra.server }
         });
         Sketch {
             tuple: self.tuple,

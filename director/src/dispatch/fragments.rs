@@ -116,9 +116,7 @@ impl Fragments {
             let counter = there.counter(&key);
             there.counters[counter] = count;
             there.oldest.push_back((key, datagram.since));
-            there
-                .datagrams
-                .insert(key, Datagram { course, cover: datagram.cover.clone(), ..*datagram });
+            there.datagrams.insert(key, Datagram { course, ..*datagram });
             drop(there);
         }
         fork

@@ -126,7 +126,7 @@ impl Control {
 
     /// The virtual addresses, and the interface that the filter is on.
     pub(super) fn place(&self) -> (Vec<std::net::IpAddr>, String) {
-        let vips = lock(&self.host).policy().vips.iter().copied().collect();
+        let vips = lock(&self.host).policy().vips.to_vec();
         (vips, self.about.interface.clone())
     }
 
