@@ -98,7 +98,6 @@ pub(super) struct Sketch {
     no_output: bool,
     active: bool,
     packets: u8,
-    /// What it shares with others is the original's.
     extra: Option<Extra>,
 }
 

@@ -79,6 +79,11 @@ fn bad(message: String) -> Refusal {
     Refusal { error: RefusalKind::BadRequest, message }
 }
 
+/// A packet that the filter's question has no words for.
+fn unfit(message: String) -> Refusal {
+    Refusal { error: RefusalKind::Invalid, message }
+}
+
 fn step(text: String) -> Step {
     Step { stage: "filter".to_owned(), text, details: Vec::new() }
 }
@@ -86,8 +91,8 @@ fn step(text: String) -> Step {
 /// The packet as the question of a filter.
 fn words(frame: &[u8], headers: &Headers) -> Result<FilterQuestion, Refusal> {
     if matches!(headers.fragment, Fragment::Later { .. }) {
-        return Err(bad(
-            "a later fragment goes where the first one went: ask about that".to_owned()
+        return Err(unfit(
+            "a later fragment goes where the first one went: ask about that".to_owned(),
         ));
     }
     let kind = || frame.get(headers.l4).copied();
@@ -97,7 +102,7 @@ fn words(frame: &[u8], headers: &Headers) -> Result<FilterQuestion, Refusal> {
         (protocol::GRE, _) => FlowProtocol::Gre,
         (protocol::ICMP, Some(8)) | (protocol::ICMPV6, Some(128)) => FlowProtocol::Icmp,
         (protocol::ICMP | protocol::ICMPV6, Some(kind)) => {
-            return Err(bad(format!(
+            return Err(unfit(format!(
                 "of ICMP only echo requests can be asked about, not type {kind}"
             )));
         }
@@ -105,7 +110,7 @@ fn words(frame: &[u8], headers: &Headers) -> Result<FilterQuestion, Refusal> {
             let message = format!(
                 "TCP, UDP, GRE and ICMP can be asked about in mode nlb, not protocol {number}"
             );
-            return Err(bad(message));
+            return Err(unfit(message));
         }
     };
     let flags = [
@@ -173,7 +178,7 @@ fn conclude(explanation: &mut Explanation, reply: &NlbReply) {
     let (outcome, reason, meaning) = match (&takers[..], first) {
         ([(_, view)], _) => (Outcome::Forwarded, view.reason.clone(), view.meaning.clone()),
         ([(_, view), ..], _) if is_for_all(view) => {
-            (Outcome::Forwarded, view.reason.clone(), view.meaning.clone())
+            (Outcome::Passed, view.reason.clone(), view.meaning.clone())
         }
         ([..], Some(view)) if takers.is_empty() => {
             (Outcome::Dropped, view.reason.clone(), view.meaning.clone())
@@ -305,6 +310,18 @@ mod tests {
         let both = ask("192.0.2.10", None, &[1, 3]);
         assert_eq!((both.outcome, both.reason.as_str()), (Outcome::Dropped, "hosts_disagree"));
         assert!(both.meaning.starts_with("Hosts 1, 3 all take it"));
+    }
+
+    #[test]
+    fn what_every_host_takes_for_itself_is_no_disagreement() {
+        let mut told = ask("192.0.2.10", None, &[]);
+        let mut answers: Vec<NlbAnswer> = (1..4).map(|host| answer(host, true)).collect();
+        for answer in &mut answers {
+            let Some(NlbView::Filter(view)) = answer.view.as_deref_mut() else { unreachable!() };
+            "unmanaged-proto".clone_into(&mut view.reason);
+        }
+        conclude(&mut told, &NlbReply { answers, silent: Vec::new() });
+        assert_eq!((told.outcome, told.reason.as_str()), (Outcome::Passed, "unmanaged-proto"));
     }
 
     #[test]

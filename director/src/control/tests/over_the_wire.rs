@@ -208,7 +208,7 @@ fn documentation_names_every_path_and_its_example_works() {
     for (method, path, _) in crate::control::routes::PATHS {
         assert!(text.contains(&format!("`{method} {path}`")), "{method} {path}");
     }
-    let example = text.split("--data '").nth(1).unwrap().split('\'').next().unwrap();
+    let example = text.split("/v1/commands --data '").nth(1).unwrap().split('\'').next().unwrap();
     let answer = served().request("POST", "/v1/commands", example);
     assert!(answer.ends_with("{\"applied\":2}\n"), "{answer}");
 }
