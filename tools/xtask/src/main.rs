@@ -76,9 +76,9 @@ enum Task {
         #[arg(long)]
         json: bool,
     },
-    /// Write the manual page of ipvsadm and its completions for bash, zsh and fish
+    /// Write the manual pages of all programs and their completions for bash, zsh and fish
     ///
-    /// Made of the same table of flags as the command itself; prints the files' names.
+    /// Made of the command lines themselves; prints the files' names.
     Pages {
         /// The folder to write to
         #[arg(default_value = "target/pages")]
@@ -139,9 +139,9 @@ fn parity(scenarios: &[String], list: bool, quiet: bool) -> Result<bool> {
 
 fn pages(folder: &std::path::Path) -> Result<bool> {
     let folder = std::path::absolute(folder)?;
-    let run = ["run", "--quiet", "--release", "--locked", "--package", "ipvsadm"];
+    let run = ["run", "--quiet", "--release", "--locked", "--package", "switchyard"];
     let mut command = cargo::cargo(&run);
-    command.args(["--bin", "ipvsadm-pages", "--"]).arg(folder);
+    command.args(["--bin", "switchyard-pages", "--"]).arg(folder);
     Ok(command.status()?.success())
 }
 
