@@ -307,32 +307,6 @@ fn servers_take_port_and_forwarding_from_their_service_unless_they_have_their_ow
 }
 
 #[test]
-fn every_key_stands_in_the_documentation() {
-    use crate::config::{health, mark, nlb, scheduling, server, service, settings};
-    let keys = [
-        mark::KEYS,
-        nlb::KEYS,
-        nlb::RULE_KEYS,
-        settings::KEYS,
-        settings::TIMEOUTS,
-        service::KEYS,
-        scheduling::KEYS,
-        service::PERSISTENCE,
-        server::KEYS,
-        server::TUNNEL,
-        server::FALLBACK,
-        health::CHECK_KEYS,
-        health::AGENT_KEYS,
-        health::FEEDBACK_KEYS,
-        health::SETTINGS_KEYS,
-        realserver_agent::settings::KEYS,
-    ];
-    for key in keys.concat() {
-        assert!(PAGE.contains(&format!("`{key}`")), "docs/configuration.md lacks {key}");
-    }
-}
-
-#[test]
 fn every_setting_stands_in_the_documentation_with_its_default_and_range() {
     for setting in Setting::ALL {
         let range = setting.range();
