@@ -134,6 +134,7 @@ pub(crate) async fn run(path: PathBuf, config: Config, mut signals: Signals) -> 
             let server =
                 tokio::spawn(control::server::serve_with_metrics(listener, metrics, control));
             let remote = tokio::spawn(from_afar_to(from_afar, primary));
+            signals.manager.ready(&node.identity.about());
             let outcome = node.serve(&follower, &mut signals).await;
             server.abort();
             remote.abort();
@@ -187,9 +188,13 @@ impl Node {
             let host = self.host.clone();
             let mut heard = |payload: &[u8]| lock(&host).membership.receive(payload, clock());
             tokio::select! {
-                _ = signals.terminate.recv() => { info!("SIGTERM: ending"); return Ok(()); }
-                _ = signals.interrupt.recv() => { info!("SIGINT: ending"); return Ok(()); }
-                _ = signals.hangup.recv() => drop(self.control.reload("SIGHUP")),
+                _ = signals.terminate.recv() => return Ok(signals.end("SIGTERM")),
+                _ = signals.interrupt.recv() => return Ok(signals.end("SIGINT")),
+                _ = signals.hangup.recv() => {
+                    signals.manager.reloading();
+                    drop(self.control.reload("SIGHUP"));
+                    signals.manager.ready(&self.identity.about());
+                }
                 () = self.wake.notified() => {}
                 turn = self.segment.turn(answering, &mut heard) => {
                     turn.with_context(|| format!("interface {}", self.identity.interface))?;

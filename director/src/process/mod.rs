@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use arc_swap::ArcSwap;
+use netio::ServiceManager;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{error, info};
@@ -121,6 +122,7 @@ pub async fn run(path: PathBuf) -> Result<()> {
         director.service_count(),
         running.config.control.display()
     );
+    signals.manager.ready(&running.about());
     let outcome = running.serve(signals).await;
 
     // The kernel gets the traffic back first, then everything else is put away.
@@ -139,6 +141,8 @@ pub(crate) struct Signals {
     pub(crate) terminate: Signal,
     pub(crate) interrupt: Signal,
     pub(crate) hangup: Signal,
+    /// Who is told what becomes of it.
+    pub(crate) manager: ServiceManager,
 }
 
 impl Signals {
@@ -147,7 +151,16 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
+            manager: ServiceManager::from_environment(),
         })
+    }
+}
+
+impl Signals {
+    /// Says that the end has come, and why.
+    pub(crate) fn end(&self, why: &str) {
+        info!("{why}: ending");
+        self.manager.stopping();
     }
 }
 
@@ -170,6 +183,11 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
+    /// What a service manager shows beside the state.
+    fn about(&self) -> String {
+        format!("{} services", self.director.service_count())
+    }
+
     /// The control plane's loop.
     async fn serve(mut self, mut signals: Signals) -> Result<()> {
         let changed = self.table.changed();
@@ -180,11 +198,13 @@ impl Running<'_> {
         rousing.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                _ = signals.terminate.recv() => { info!("SIGTERM: ending"); return Ok(()); }
-                _ = signals.interrupt.recv() => { info!("SIGINT: ending"); return Ok(()); }
+                _ = signals.terminate.recv() => return Ok(signals.end("SIGTERM")),
+                _ = signals.interrupt.recv() => return Ok(signals.end("SIGINT")),
                 _ = signals.hangup.recv() => {
+                    signals.manager.reloading();
                     reload::again(self.director, self.table, &mut self.config, self.epoch);
                     self.health.reload(&self.config);
+                    signals.manager.ready(&self.about());
                 }
                 () = changed.notified() => {
                     self.table.end_orphans();
