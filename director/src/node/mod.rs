@@ -55,7 +55,7 @@ use crate::config::nlb::{InitialState, Isolated, Key, Nlb};
 use crate::control;
 use crate::filter::{Capacity, Filter, Place};
 use crate::network::{Follower, Network};
-use crate::process::{Signals, interfaces};
+use crate::process::{Sandbox, Signals, interfaces};
 use about::About;
 use host::Host;
 use identity::Identity;
@@ -75,7 +75,12 @@ const ANNOUNCEMENTS: u32 = 5;
 ///
 /// # Errors
 /// What kept it from starting, or made it end.
-pub(crate) async fn run(path: PathBuf, config: Config, mut signals: Signals) -> Result<()> {
+pub(crate) async fn run(
+    path: PathBuf,
+    config: Config,
+    sandbox: Sandbox,
+    mut signals: Signals,
+) -> Result<()> {
     let (listener, socket) = control::socket::bind(&config.control)?;
     let metrics = match config.metrics {
         Some(address) => Some(control::exporter::bind(address).await?),
@@ -100,6 +105,8 @@ pub(crate) async fn run(path: PathBuf, config: Config, mut signals: Signals) -> 
         quiet.take_nothing_of_groups(&identity.interface);
     }
     let prepared = quiet.add_vips(&vips).await;
+
+    sandbox.close();
 
     // From here on time counts: others would miss a host that joined before it was ready.
     let settings = settings(&config.nlb, &identity, key.clone(), primary);

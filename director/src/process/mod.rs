@@ -11,6 +11,7 @@ mod ports;
 mod reload;
 mod rouser;
 mod ways;
+mod sandbox;
 mod workers;
 
 use std::path::PathBuf;
@@ -39,6 +40,7 @@ use neighbours::Neighbours;
 use operations::Director;
 use ports::Opened;
 use rouser::Rouser;
+pub(crate) use sandbox::Sandbox;
 use workers::Workers;
 
 /// How often the control plane looks after what has no event of its own.
@@ -53,8 +55,10 @@ pub async fn run(path: PathBuf) -> Result<()> {
     // Before anything is set up: a signal from now on is answered when the director is ready.
     let signals = Signals::new()?;
     let config = config::load(&path)?;
+    // Before there is another thread.
+    let sandbox = Sandbox::begin(&config, &path);
     if config.mode == Mode::Nlb {
-        return node::run(path, config, signals).await;
+        return node::run(path, config, sandbox, signals).await;
     }
     let epoch = Instant::now();
     let (listener, socket) = control::socket::bind(&config.control)?;
@@ -78,9 +82,10 @@ pub async fn run(path: PathBuf) -> Result<()> {
     let mut opened = ports::open(&config)?;
     info!("{}", opened.summary);
     let cpus = &config.cpus;
-    let _keeper = Keeper::start(&shared).context("a thread for memory")?;
+    let _keeper =
+        Keeper::start(&shared, move || sandbox.enter_thread()).context("a thread for memory")?;
     let mut workers =
-        Workers::start(&mut opened, cpus, &shared, &table, &network, &follower, epoch)?;
+        Workers::start(&mut opened, cpus, sandbox, &shared, &table, &network, &follower, epoch)?;
     reload::first(&table, &config, epoch)?;
     let way = crate::health::path::Path::new(network.clone(), follower.resolver());
     let health = Arc::new(Health::begin(&config, &table, way, epoch)?);
@@ -111,12 +116,14 @@ pub async fn run(path: PathBuf) -> Result<()> {
         behind: false,
         neighbours: Neighbours::default(),
         rouser: Rouser::default(),
+        sandbox,
     };
     running.neighbours.have_changed();
     running.follow();
     let server =
         tokio::spawn(control::server::serve_with_metrics(listener, metrics, director.clone()));
     workers::keep_up();
+    sandbox.close();
     info!(
         "ready: {} services, control socket {}",
         director.service_count(),
@@ -180,6 +187,7 @@ struct Running<'a> {
     behind: bool,
     neighbours: Neighbours,
     rouser: Rouser,
+    sandbox: Sandbox,
 }
 
 impl Running<'_> {
@@ -202,7 +210,8 @@ impl Running<'_> {
                 _ = signals.interrupt.recv() => return Ok(signals.end("SIGINT")),
                 _ = signals.hangup.recv() => {
                     signals.manager.reloading();
-                    reload::again(self.director, self.table, &mut self.config, self.epoch);
+                    let (table, config) = (self.table, &mut self.config);
+                    reload::again(self.director, table, self.sandbox, config, self.epoch);
                     self.health.reload(&self.config);
                     signals.manager.ready(&self.about());
                 }

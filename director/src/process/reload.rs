@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 use tracing::{info, warn};
 
 use super::operations::Director;
+use super::sandbox::Sandbox;
 use crate::config::{self, Config};
 use crate::table::Table;
 
@@ -28,8 +29,19 @@ pub(super) fn first(table: &Table, config: &Config, epoch: Instant) -> Result<()
 
 /// Reads the file again and makes the table follow it. A wrong file changes nothing: the
 /// director goes on as it was and warns in `dirctl status` until a reload succeeds.
-pub(super) fn again(director: &Arc<Director>, table: &Table, config: &mut Config, epoch: Instant) {
-    let new = match config::load(director.config_path()) {
+pub(super) fn again(
+    director: &Arc<Director>,
+    table: &Table,
+    sandbox: Sandbox,
+    config: &mut Config,
+    epoch: Instant,
+) {
+    let read = config::load(director.config_path()).map_err(|error| error.to_string());
+    let allowed = read.and_then(|new| match sandbox.allows(&new) {
+        Ok(()) => Ok(new),
+        Err(why) => Err(why.to_owned()),
+    });
+    let new = match allowed {
         Ok(new) => new,
         Err(error) => {
             warn!("reload refused, running on as before: {error}");
@@ -82,6 +94,7 @@ fn needs_restart(old: &Config, new: &Config) -> Option<String> {
         ("own_addresses", old.own_addresses != new.own_addresses),
         ("control", old.control != new.control),
         ("metrics", old.metrics != new.metrics),
+        ("sandbox", old.sandbox != new.sandbox),
         ("health.memory", old.health != new.health),
         ("ftp_ports", old.ftp_ports != new.ftp_ports),
         ("max_connections", old.max_connections != new.max_connections),

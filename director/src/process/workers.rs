@@ -12,6 +12,7 @@ use tracing::{debug, error, info};
 
 use super::cores;
 use super::ports::Opened;
+use super::sandbox::Sandbox;
 use crate::dispatch::Shared;
 use crate::network::{Follower, Network};
 use crate::table::Table;
@@ -41,6 +42,7 @@ impl Workers {
     pub(super) fn start(
         opened: &mut Opened,
         cpus: &[usize],
+        sandbox: Sandbox,
         shared: &Arc<Shared>,
         table: &Table,
         network: &Arc<ArcSwap<Network>>,
@@ -79,6 +81,7 @@ impl Workers {
                     cores::pin(index, core);
                 }
                 go_first(index);
+                sandbox.enter_thread();
                 let _ended = Ended(status, ended);
                 Worker::new(parts).run()
             })?);

@@ -12,4 +12,5 @@ mod explain;
 mod gone;
 mod metrics;
 mod replay;
+mod sandbox;
 mod tutorial;

@@ -44,6 +44,7 @@ fn a_file_with_interfaces_only_has_the_documented_defaults() {
             tx_ring_size: 2048,
             frames: None,
             own_addresses: false,
+            sandbox: true,
             control: DEFAULT_SOCKET.into(),
             metrics: None,
             timeouts: None,
