@@ -1,4 +1,4 @@
-//! The developer's commands behind `cargo xtask`: demo, test, parity, pages, bench, paper.
+//! The developer's commands behind `cargo xtask`: demo, test, parity, pages, package, bench, paper.
 //!
 //! Knows cargo, packages and privileges. Must not know the product: what the demo shows and the
 //! tests try is in `integration/`.
@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod cargo;
+mod package;
 mod packages;
 mod paper;
 mod privilege;
@@ -84,6 +85,10 @@ enum Task {
         #[arg(default_value = "target/pages")]
         folder: std::path::PathBuf,
     },
+    /// Build the Debian package: programs, units, manual pages, completions, examples
+    ///
+    /// Installs cargo-deb into the target folder if it is not there, and says so before. Prints where the package is.
+    Package,
     /// Measure what the director costs, every figure beside its floor
     ///
     /// Per packet, per new connection, per connection kept, on veth pairs, while services change, and at
@@ -105,6 +110,7 @@ fn main() -> ExitCode {
         Task::Paper { paper, quick, json } => paper::run(paper, quick, json),
         Task::Bench { arguments } => bench(&arguments),
         Task::Pages { folder } => pages(&folder),
+        Task::Package => package(),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -138,11 +144,23 @@ fn parity(scenarios: &[String], list: bool, quiet: bool) -> Result<bool> {
 }
 
 fn pages(folder: &std::path::Path) -> Result<bool> {
-    let folder = std::path::absolute(folder)?;
+    write_pages(&std::path::absolute(folder)?)?;
+    Ok(true)
+}
+
+/// Writes manual pages and completions into a folder.
+fn write_pages(folder: &std::path::Path) -> Result<()> {
     let run = ["run", "--quiet", "--release", "--locked", "--package", "switchyard"];
     let mut command = cargo::cargo(&run);
     command.args(["--bin", "switchyard-pages", "--"]).arg(folder);
-    Ok(command.status()?.success())
+    anyhow::ensure!(command.status()?.success(), "the pages could not be written");
+    Ok(())
+}
+
+fn package() -> Result<bool> {
+    let package = package::build()?;
+    println!("{}", package.display());
+    Ok(true)
 }
 
 fn bench(arguments: &[String]) -> Result<bool> {
