@@ -195,8 +195,8 @@ impl Node {
             let host = self.host.clone();
             let mut heard = |payload: &[u8]| lock(&host).membership.receive(payload, clock());
             tokio::select! {
-                _ = signals.terminate.recv() => return Ok(signals.end("SIGTERM")),
-                _ = signals.interrupt.recv() => return Ok(signals.end("SIGINT")),
+                _ = signals.terminate.recv() => return signals.end("SIGTERM"),
+                _ = signals.interrupt.recv() => return signals.end("SIGINT"),
                 _ = signals.hangup.recv() => {
                     signals.manager.reloading();
                     drop(self.control.reload("SIGHUP"));

@@ -85,7 +85,7 @@ pub async fn run(path: PathBuf) -> Result<()> {
     let _keeper =
         Keeper::start(&shared, move || sandbox.enter_thread()).context("a thread for memory")?;
     let mut workers =
-        Workers::start(&mut opened, cpus, sandbox, &shared, &table, &network, &follower, epoch)?;
+        Workers::start(&mut opened, cpus, sandbox, &table, &network, &follower, epoch)?;
     reload::first(&table, &config, epoch)?;
     let way = crate::health::path::Path::new(network.clone(), follower.resolver());
     let health = Arc::new(Health::begin(&config, &table, way, epoch)?);
@@ -165,9 +165,13 @@ impl Signals {
 
 impl Signals {
     /// Says that the end has come, and why.
-    pub(crate) fn end(&self, why: &str) {
+    ///
+    /// # Errors
+    /// None: this is how the control loop ends well.
+    pub(crate) fn end(&self, why: &str) -> Result<()> {
         info!("{why}: ending");
         self.manager.stopping();
+        Ok(())
     }
 }
 
@@ -206,8 +210,8 @@ impl Running<'_> {
         rousing.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                _ = signals.terminate.recv() => return Ok(signals.end("SIGTERM")),
-                _ = signals.interrupt.recv() => return Ok(signals.end("SIGINT")),
+                _ = signals.terminate.recv() => return signals.end("SIGTERM"),
+                _ = signals.interrupt.recv() => return signals.end("SIGINT"),
                 _ = signals.hangup.recv() => {
                     signals.manager.reloading();
                     let (table, config) = (self.table, &mut self.config);

@@ -13,7 +13,6 @@ use tracing::{debug, error, info};
 use super::cores;
 use super::ports::Opened;
 use super::sandbox::Sandbox;
-use crate::dispatch::Shared;
 use crate::network::{Follower, Network};
 use crate::table::Table;
 use crate::worker::{Worker, WorkerParts, WorkerStatus};
@@ -43,7 +42,6 @@ impl Workers {
         opened: &mut Opened,
         cpus: &[usize],
         sandbox: Sandbox,
-        shared: &Arc<Shared>,
         table: &Table,
         network: &Arc<ArcSwap<Network>>,
         follower: &Follower,
@@ -66,7 +64,7 @@ impl Workers {
                 workers,
                 ports: bench.ports,
                 pool: bench.pool,
-                shared: shared.clone(),
+                shared: table.shared().clone(),
                 services: table.published(),
                 network: network.clone(),
                 resolver: follower.resolver(),

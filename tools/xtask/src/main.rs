@@ -38,7 +38,7 @@ enum Task {
         #[arg(last = true)]
         arguments: Vec<String>,
     },
-    /// Run the test suites: lint, unit, lab, nlb, health, parity, golden; all of them without a name
+    /// Run the test suites: lint, unit, lab, nlb, health, dht, operate, parity, golden, package; all of them without a name
     ///
     /// Installs the Debian packages that a suite needs, and says so before. The lab needs root (it
     /// asks sudo when you are not root). Exit code 0 only when every test of every suite passed.

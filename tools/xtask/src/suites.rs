@@ -334,6 +334,7 @@ fn golden(quick: bool) -> Result<Tally> {
 
 /// Builds the Debian package and tries it. Its test is told where the package is.
 fn package(quick: bool) -> Result<Tally> {
+    packages::install(&packages::PACKAGE)?;
     let package = crate::package::build()?;
     let programs = test_programs(&["--release", "--package", "switchyard", "--test", PACKAGE])?;
     let mut tally = Tally::default();

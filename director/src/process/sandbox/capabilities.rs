@@ -16,6 +16,8 @@ pub(super) const FOR_A_START: &[Capability] = &[
     Capability::CAP_IPC_LOCK,
     Capability::CAP_SYS_RESOURCE,
     Capability::CAP_SYS_NICE,
+    // `metrics` on a port below 1024.
+    Capability::CAP_NET_BIND_SERVICE,
     Capability::CAP_SETPCAP,
 ];
 
@@ -92,6 +94,25 @@ fn list(wanted: &[Capability], kept: &CapsHashSet) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_private_file_of_somebody_else_stays_readable() {
+        use std::os::unix::fs::{PermissionsExt, chown};
+        if !caps::has_cap(None, CapSet::Effective, Capability::CAP_CHOWN).unwrap_or(false) {
+            println!("skipped: giving a file to somebody else takes root");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("switchyard.toml");
+        std::fs::write(&file, "interfaces = []").unwrap();
+        assert!(!reading_takes_one(&file), "root's own file");
+        chown(&file, Some(65_534), Some(65_534)).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(reading_takes_one(&file), "a private file of another user");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o604)).unwrap();
+        assert!(!reading_takes_one(&file), "a file that everybody may read");
+        assert!(!reading_takes_one(&folder.path().join("missing")));
+    }
 
     #[test]
     fn capabilities_that_are_not_named_are_gone_from_the_thread_and_from_those_it_starts() {
