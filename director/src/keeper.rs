@@ -17,15 +17,19 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Starts it for the connections of `shared`, which have no other.
+    /// Starts it for the connections of `shared`, which have no other. `begin` is done first by the thread.
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub fn start(shared: &Arc<Shared>) -> std::io::Result<Keeper> {
+    pub fn start(
+        shared: &Arc<Shared>,
+        begin: impl FnOnce() + Send + 'static,
+    ) -> std::io::Result<Keeper> {
         let over = Arc::new(AtomicBool::new(false));
         let (connections, end) = (shared.clone(), over.clone());
         let builder = std::thread::Builder::new().name("memory".to_owned());
         let thread = builder.spawn(move || {
+            begin();
             while !end.load(Relaxed) {
                 connections.connections.prepare();
                 std::thread::park();

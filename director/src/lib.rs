@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod capture;
+pub mod cli;
 pub mod config;
 pub mod control;
 pub mod dispatch;

@@ -1,35 +1,18 @@
-//! The director's command line.
+//! The director: checks its configuration file, or runs.
 
 #![forbid(unsafe_code)]
 
-use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
+use director::cli::{self, Arguments};
+use director::config::ConfigError;
 use tracing_subscriber::EnvFilter;
 
-/// A layer-4 load balancer that takes packets from the network card before the kernel's stack
-/// sees them, and decides as Linux IPVS decides.
-///
-/// It needs root, or CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF, CAP_PERFMON and CAP_IPC_LOCK (instead of
-/// the last a large enough limit of locked memory: LimitMEMLOCK=infinity). SIGHUP reads the
-/// configuration again: only what differs is changed. SIGTERM ends it; the kernel then has the
-/// traffic back at once. While it runs, `ipvsadm` and `dirctl status` talk to its control socket.
-///
-/// Exit codes: 0 ended by a signal, 1 could not start or had to stop, 2 wrong configuration or
-/// usage.
-#[derive(Parser)]
-#[command(version)]
-struct Arguments {
-    /// Configuration file
-    #[arg(long, short, default_value = "/etc/switchyard/switchyard.toml", value_name = "FILE")]
-    config: PathBuf,
-
-    /// Check the configuration file, say what it declares, and end
-    #[arg(long)]
-    check: bool,
-}
+/// Exit code for a file that is wrong.
+const WRONG_FILE: u8 = 2;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -41,22 +24,8 @@ fn main() -> ExitCode {
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         .init();
-    let config = match director::config::load(&arguments.config) {
-        Ok(config) => config,
-        Err(error) => {
-            eprintln!("{error}");
-            return ExitCode::from(2);
-        }
-    };
-    if arguments.check {
-        let servers: usize = config.services.iter().map(|service| service.servers.len()).sum();
-        println!(
-            "{}: good: {} services, {servers} servers, interfaces {}",
-            arguments.config.display(),
-            config.services.len(),
-            config.interfaces.join(" ")
-        );
-        return ExitCode::SUCCESS;
+    if let Some(file) = arguments.checked() {
+        return check(file);
     }
     // What operators list and order is done by threads of its own, after packets and housekeeping.
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -69,9 +38,27 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<ConfigError>() => {
+            eprintln!("{error}");
+            ExitCode::from(WRONG_FILE)
+        }
         Err(error) => {
             eprintln!("director: {error:#}");
             ExitCode::FAILURE
+        }
+    }
+}
+
+fn check(file: &Path) -> ExitCode {
+    match director::config::load(file) {
+        Ok(config) => {
+            // A reader that has left is no concern of ours.
+            let _ = std::io::stdout().write_all(cli::declared(file, &config).as_bytes());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(WRONG_FILE)
         }
     }
 }

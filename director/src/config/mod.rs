@@ -117,6 +117,8 @@ pub struct Config {
     pub control: PathBuf,
     /// `metrics`: where `/metrics` is served over TCP, if it is.
     pub metrics: Option<SocketAddr>,
+    /// `sandbox`: give up capabilities and system calls that are not needed any more.
+    pub sandbox: bool,
     /// `timeouts = { tcp = "15m", tcp_fin = "2m", udp = "5m" }`; `None` = the kernel's defaults
     pub timeouts: Option<crate::control::api::Timeouts>,
     /// `ftp_ports`: virtual ports whose connections by NAT are FTP control connections.

@@ -29,6 +29,7 @@ pub(super) const KEYS: &[&str] = &[
     "own_addresses",
     "control",
     "metrics",
+    "sandbox",
     "max_connections",
     "timeouts",
     "ftp_ports",
@@ -86,6 +87,7 @@ pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config>
     let own_addresses = root.get("own_addresses").and_then(|field| field.boolean(report));
     let control = control(root, report);
     let metrics = metrics(root, report);
+    let sandbox = root.get("sandbox").and_then(|field| field.boolean(report));
     let timeouts = timeouts(root, report);
     let ftp_ports = ftp_ports(root, report);
     let settings = kernel_settings::read(root, report);
@@ -104,6 +106,7 @@ pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config>
         own_addresses: own_addresses.unwrap_or(false),
         control: control.into(),
         metrics,
+        sandbox: sandbox.unwrap_or(true),
         timeouts,
         ftp_ports,
         settings,

@@ -61,7 +61,7 @@ impl ClientError {
         match self {
             ClientError::NotRunning { path } => Some(format!(
                 "The control socket was expected at {}. Start the director (`systemctl start \
-                 director`, or `director` by hand), or set SWITCHYARD_SOCKET to the socket of the \
+                 switchyard-director`, or `director` by hand), or set SWITCHYARD_SOCKET to the socket of the \
                  one that runs.",
                 path.display()
             )),

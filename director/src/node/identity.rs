@@ -46,6 +46,11 @@ pub(super) enum NoHost {
 }
 
 impl Identity {
+    /// What a service manager shows beside the state.
+    pub(super) fn about(&self) -> String {
+        format!("host {} on {}", self.host, self.interface)
+    }
+
     /// Finds this machine among `hosts` (addresses of each, in the order of their ids).
     ///
     /// # Errors

@@ -55,7 +55,7 @@ use crate::config::nlb::{InitialState, Isolated, Key, Nlb};
 use crate::control;
 use crate::filter::{Capacity, Filter, Place};
 use crate::network::{Follower, Network};
-use crate::process::{Signals, interfaces};
+use crate::process::{Sandbox, Signals, interfaces};
 use about::About;
 use host::Host;
 use identity::Identity;
@@ -75,7 +75,12 @@ const ANNOUNCEMENTS: u32 = 5;
 ///
 /// # Errors
 /// What kept it from starting, or made it end.
-pub(crate) async fn run(path: PathBuf, config: Config, mut signals: Signals) -> Result<()> {
+pub(crate) async fn run(
+    path: PathBuf,
+    config: Config,
+    sandbox: Sandbox,
+    mut signals: Signals,
+) -> Result<()> {
     let (listener, socket) = control::socket::bind(&config.control)?;
     let metrics = match config.metrics {
         Some(address) => Some(control::exporter::bind(address).await?),
@@ -100,6 +105,8 @@ pub(crate) async fn run(path: PathBuf, config: Config, mut signals: Signals) -> 
         quiet.take_nothing_of_groups(&identity.interface);
     }
     let prepared = quiet.add_vips(&vips).await;
+
+    sandbox.close();
 
     // From here on time counts: others would miss a host that joined before it was ready.
     let settings = settings(&config.nlb, &identity, key.clone(), primary);
@@ -134,6 +141,7 @@ pub(crate) async fn run(path: PathBuf, config: Config, mut signals: Signals) -> 
             let server =
                 tokio::spawn(control::server::serve_with_metrics(listener, metrics, control));
             let remote = tokio::spawn(from_afar_to(from_afar, primary));
+            signals.manager.ready(&node.identity.about());
             let outcome = node.serve(&follower, &mut signals).await;
             server.abort();
             remote.abort();
@@ -187,9 +195,13 @@ impl Node {
             let host = self.host.clone();
             let mut heard = |payload: &[u8]| lock(&host).membership.receive(payload, clock());
             tokio::select! {
-                _ = signals.terminate.recv() => { info!("SIGTERM: ending"); return Ok(()); }
-                _ = signals.interrupt.recv() => { info!("SIGINT: ending"); return Ok(()); }
-                _ = signals.hangup.recv() => drop(self.control.reload("SIGHUP")),
+                _ = signals.terminate.recv() => return signals.end("SIGTERM"),
+                _ = signals.interrupt.recv() => return signals.end("SIGINT"),
+                _ = signals.hangup.recv() => {
+                    signals.manager.reloading();
+                    drop(self.control.reload("SIGHUP"));
+                    signals.manager.ready(&self.identity.about());
+                }
                 () = self.wake.notified() => {}
                 turn = self.segment.turn(answering, &mut heard) => {
                     turn.with_context(|| format!("interface {}", self.identity.interface))?;

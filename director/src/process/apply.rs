@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
+use super::sandbox::Sandbox;
 use crate::config::Config;
 use crate::control::api::{Refusal, RefusalKind};
 use crate::control::plan::{CONFIRM, Plan, Verdict};
@@ -41,6 +42,8 @@ pub(super) trait Watcher {
 pub(super) struct Scene<'a> {
     pub(super) table: &'a Table,
     pub(super) watcher: &'a dyn Watcher,
+    /// What has been given up at the start, and so cannot be asked for.
+    pub(super) sandbox: Sandbox,
     /// Time since start.
     pub(super) now: Duration,
 }
@@ -166,6 +169,10 @@ impl Course {
                 }
             };
             let message = format!("only a restart follows {keys}: nothing has changed; {other}");
+            return refuse(RefusalKind::NeedsRestart, message);
+        }
+        if let Err(why) = scene.sandbox.allows(&config) {
+            let message = format!("{file}: {why}: nothing has changed");
             return refuse(RefusalKind::NeedsRestart, message);
         }
         let not_up = scene.watcher.not_up();

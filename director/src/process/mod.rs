@@ -11,6 +11,7 @@ mod operations;
 mod ports;
 mod reload;
 mod rouser;
+mod sandbox;
 mod save;
 mod ways;
 mod workers;
@@ -21,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use arc_swap::ArcSwap;
+use netio::ServiceManager;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{error, info};
@@ -41,6 +43,7 @@ use neighbours::Neighbours;
 use operations::Director;
 use ports::Opened;
 use rouser::Rouser;
+pub(crate) use sandbox::Sandbox;
 use workers::Workers;
 
 /// How often the control plane looks after what has no event of its own.
@@ -55,8 +58,10 @@ pub async fn run(path: PathBuf) -> Result<()> {
     // Before anything is set up: a signal from now on is answered when the director is ready.
     let signals = Signals::new()?;
     let config = config::load(&path)?;
+    // Before there is another thread.
+    let sandbox = Sandbox::begin(&config, &path);
     if config.mode == Mode::Nlb {
-        return node::run(path, config, signals).await;
+        return node::run(path, config, sandbox, signals).await;
     }
     let epoch = Instant::now();
     let (listener, socket) = control::socket::bind(&config.control)?;
@@ -80,24 +85,28 @@ pub async fn run(path: PathBuf) -> Result<()> {
     let mut opened = ports::open(&config)?;
     info!("{}", opened.summary);
     let cpus = &config.cpus;
-    let _keeper = Keeper::start(&shared).context("a thread for memory")?;
+    let _keeper =
+        Keeper::start(&shared, move || sandbox.enter_thread()).context("a thread for memory")?;
     let mut workers =
-        Workers::start(&mut opened, cpus, &shared, &table, &network, &follower, epoch)?;
+        Workers::start(&mut opened, cpus, sandbox, &table, &network, &follower, epoch)?;
     reload::first(&table, &config, epoch)?;
     let way = crate::health::path::Path::new(network.clone(), follower.resolver());
     let health = Arc::new(Health::begin(&config, &table, way, epoch)?);
     let mut addresses = Addresses::new(&config, network.clone())?;
     let control = config.control.clone();
     let course = Arc::new(Course::new(config));
-    let director = Arc::new(Director::new(
-        path.clone(),
+    let director = Arc::new(Director::new(operations::Parts {
+        path: path.clone(),
         epoch,
-        table.clone(),
-        network.clone(),
-        (opened.views(), opened.summary.trim_start_matches("packets: ").to_owned()),
-        workers.statuses.clone(),
-        (health.clone(), course.clone()),
-    ));
+        table: table.clone(),
+        network: network.clone(),
+        ports: opened.views(),
+        packets: opened.summary.trim_start_matches("packets: ").to_owned(),
+        statuses: workers.statuses.clone(),
+        health: health.clone(),
+        course: course.clone(),
+        sandbox,
+    }));
     // Steering comes last: from here on packets arrive. A table that does not fit ends us here; at
     // run time the operator is told, and what is there goes on.
     opened.steer(&table.tidings(), table.marked())?;
@@ -115,13 +124,16 @@ pub async fn run(path: PathBuf) -> Result<()> {
         behind: false,
         neighbours: Neighbours::default(),
         rouser: Rouser::default(),
+        sandbox,
     };
     running.neighbours.have_changed();
     running.follow();
     let server =
         tokio::spawn(control::server::serve_with_metrics(listener, metrics, director.clone()));
     workers::keep_up();
+    sandbox.close();
     info!("ready: {} services, control socket {}", director.service_count(), control.display());
+    signals.manager.ready(&running.about());
     let outcome = running.serve(signals).await;
 
     // The kernel gets the traffic back first, then everything else is put away.
@@ -140,6 +152,8 @@ pub(crate) struct Signals {
     pub(crate) terminate: Signal,
     pub(crate) interrupt: Signal,
     pub(crate) hangup: Signal,
+    /// Who is told what becomes of it.
+    pub(crate) manager: ServiceManager,
 }
 
 impl Signals {
@@ -148,7 +162,20 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
+            manager: ServiceManager::from_environment(),
         })
+    }
+}
+
+impl Signals {
+    /// Says that the end has come, and why.
+    ///
+    /// # Errors
+    /// None: this is how the control loop ends well.
+    pub(crate) fn end(&self, why: &str) -> Result<()> {
+        info!("{why}: ending");
+        self.manager.stopping();
+        Ok(())
     }
 }
 
@@ -168,9 +195,15 @@ struct Running<'a> {
     behind: bool,
     neighbours: Neighbours,
     rouser: Rouser,
+    sandbox: Sandbox,
 }
 
 impl Running<'_> {
+    /// What a service manager shows beside the state.
+    fn about(&self) -> String {
+        format!("{} services", self.director.service_count())
+    }
+
     /// The control plane's loop.
     async fn serve(mut self, mut signals: Signals) -> Result<()> {
         let changed = self.table.changed();
@@ -181,11 +214,13 @@ impl Running<'_> {
         rousing.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                _ = signals.terminate.recv() => { info!("SIGTERM: ending"); return Ok(()); }
-                _ = signals.interrupt.recv() => { info!("SIGINT: ending"); return Ok(()); }
+                _ = signals.terminate.recv() => return signals.end("SIGTERM"),
+                _ = signals.interrupt.recv() => return signals.end("SIGINT"),
                 _ = signals.hangup.recv() => {
-                    reload::again(self.director, self.table, &self.course, self.epoch);
+                    signals.manager.reloading();
+                    reload::again(self.director, self.table, &self.course, self.sandbox, self.epoch);
                     self.health.reload(&self.course.config());
+                    signals.manager.ready(&self.about());
                 }
                 () = self.course.due(self.epoch) => self.director.expire(),
                 () = changed.notified() => {

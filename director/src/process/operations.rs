@@ -10,6 +10,7 @@ use tracing::{info, warn};
 
 use super::apply::{Course, NextFile, Scene, ToSave};
 use super::health::Health;
+use super::sandbox::Sandbox;
 use super::save::OwnFile;
 use super::ways::KernelWays;
 use crate::capture::Feed;
@@ -40,35 +41,43 @@ const TABLE_SIZE: u32 = 4096;
 /// Letters of a file's name at most: as long as a path may be.
 const LONGEST_NAME: usize = 4096;
 
+/// What a director is made of, as the control API needs it.
+pub(super) struct Parts {
+    /// Its own file.
+    pub(super) path: PathBuf,
+    pub(super) epoch: Instant,
+    pub(super) table: Arc<Table>,
+    pub(super) network: Arc<ArcSwap<Network>>,
+    /// Interface, queue, worker and kind of each port, in the order of the workers' ports.
+    pub(super) ports: Vec<PortView>,
+    /// How packets are taken, and why not better.
+    pub(super) packets: String,
+    pub(super) statuses: Vec<Arc<WorkerStatus>>,
+    pub(super) health: Arc<Health>,
+    pub(super) course: Arc<Course>,
+    pub(super) sandbox: Sandbox,
+}
+
 /// See the module.
 pub(super) struct Director {
+    parts: Parts,
     file: OwnFile,
-    epoch: Instant,
-    table: Arc<Table>,
-    network: Arc<ArcSwap<Network>>,
-    /// Interface, queue, worker and kind of each port, in the order of the workers' ports.
-    ports: Vec<PortView>,
-    /// How packets are taken, and why not better.
-    packets: String,
-    statuses: Vec<Arc<WorkerStatus>>,
-    health: Arc<Health>,
-    course: Arc<Course>,
     /// By topic.
     warnings: Mutex<BTreeMap<&'static str, String>>,
 }
 
+/// What it is made of is at hand as if it were its own.
+impl std::ops::Deref for Director {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.parts
+    }
+}
+
 impl Director {
-    pub(super) fn new(
-        path: PathBuf,
-        epoch: Instant,
-        table: Arc<Table>,
-        network: Arc<ArcSwap<Network>>,
-        (ports, packets): (Vec<PortView>, String),
-        statuses: Vec<Arc<WorkerStatus>>,
-        (health, course): (Arc<Health>, Arc<Course>),
-    ) -> Director {
-        let (file, warnings) = (OwnFile::new(path), Mutex::default());
-        Director { file, epoch, table, network, ports, packets, statuses, health, course, warnings }
+    pub(super) fn new(parts: Parts) -> Director {
+        Director { file: OwnFile::new(parts.path.clone()), parts, warnings: Mutex::default() }
     }
 
     pub(super) fn config_path(&self) -> &Path {
@@ -90,7 +99,12 @@ impl Director {
     }
 
     fn scene(&self) -> Scene<'_> {
-        Scene { table: &self.table, watcher: &*self.health, now: self.epoch.elapsed() }
+        Scene {
+            table: &self.table,
+            watcher: &*self.health,
+            sandbox: self.sandbox,
+            now: self.epoch.elapsed(),
+        }
     }
 
     /// Takes back an applied file that was not confirmed in time.

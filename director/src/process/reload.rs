@@ -8,6 +8,7 @@ use tracing::{info, warn};
 
 use super::apply::{Course, take_over};
 use super::operations::Director;
+use super::sandbox::Sandbox;
 use crate::config::{self, Config};
 use crate::plan::restart;
 use crate::table::Table;
@@ -30,8 +31,14 @@ pub(super) fn first(table: &Table, config: &Config, epoch: Instant) -> Result<()
 /// Reads the file again and makes the table follow it. A wrong file changes nothing: the
 /// director goes on as it was and warns in `dirctl status` until a reload succeeds.
 /// So does any file as long as an applied one waits to be confirmed.
-pub(super) fn again(director: &Director, table: &Table, course: &Course, epoch: Instant) {
-    let reload = |config: &mut Config| read_again(director, table, config, epoch);
+pub(super) fn again(
+    director: &Director,
+    table: &Table,
+    course: &Course,
+    sandbox: Sandbox,
+    epoch: Instant,
+) {
+    let reload = |config: &mut Config| read_again(director, table, sandbox, config, epoch);
     if let Err(file) = course.reload(reload) {
         let why = format!(
             "{file} was applied and waits to be confirmed (`dirctl confirm`, `dirctl revert`): reload again \
@@ -42,8 +49,19 @@ pub(super) fn again(director: &Director, table: &Table, course: &Course, epoch: 
     }
 }
 
-fn read_again(director: &Director, table: &Table, config: &mut Config, epoch: Instant) {
-    let new = match config::load(director.config_path()) {
+fn read_again(
+    director: &Director,
+    table: &Table,
+    sandbox: Sandbox,
+    config: &mut Config,
+    epoch: Instant,
+) {
+    let read = config::load(director.config_path()).map_err(|error| error.to_string());
+    let allowed = read.and_then(|new| match sandbox.allows(&new) {
+        Ok(()) => Ok(new),
+        Err(why) => Err(why.to_owned()),
+    });
+    let new = match allowed {
         Ok(new) => new,
         Err(error) => {
             warn!("reload refused, running on as before: {error}");

@@ -1,7 +1,7 @@
 //! The packet threads: started, watched, and told to stop.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use tracing::{debug, error, info};
 
 use super::cores;
 use super::ports::Opened;
-use crate::dispatch::Shared;
+use super::sandbox::Sandbox;
 use crate::network::{Follower, Network};
 use crate::table::Table;
 use crate::worker::{Worker, WorkerParts, WorkerStatus};
@@ -41,7 +41,7 @@ impl Workers {
     pub(super) fn start(
         opened: &mut Opened,
         cpus: &[usize],
-        shared: &Arc<Shared>,
+        sandbox: Sandbox,
         table: &Table,
         network: &Arc<ArcSwap<Network>>,
         follower: &Follower,
@@ -55,6 +55,7 @@ impl Workers {
         info!("workers: {}{}", benches.len(), list(&cores));
         let workers = benches.len();
         let (mut threads, mut statuses) = (Vec::new(), Vec::new());
+        let (begins, begun) = mpsc::channel();
         for (index, bench) in benches.into_iter().enumerate() {
             let status = Arc::new(WorkerStatus::default());
             statuses.push(status.clone());
@@ -63,7 +64,7 @@ impl Workers {
                 workers,
                 ports: bench.ports,
                 pool: bench.pool,
-                shared: shared.clone(),
+                shared: table.shared().clone(),
                 services: table.published(),
                 network: network.clone(),
                 resolver: follower.resolver(),
@@ -73,16 +74,24 @@ impl Workers {
             };
             let thread = std::thread::Builder::new().name(format!("worker-{index}"));
             let core = cores.get(index).copied();
-            let ended = ended.clone();
+            let (begins, ended) = (begins.clone(), ended.clone());
             threads.push(thread.spawn(move || {
                 if let Some(core) = core {
                     cores::pin(index, core);
                 }
                 go_first(index);
+                sandbox.enter_thread();
+                // Whoever waited for it and is gone waits no more.
+                let _ = begins.send(());
+                drop(begins);
                 let _ended = Ended(status, ended);
                 Worker::new(parts).run()
             })?);
         }
+        // Who is told that the director is ready finds all of them in their place. One that died on the way has
+        // dropped its sender.
+        drop(begins);
+        let _ = begun.iter().take(workers).count();
         let told_lost = vec![false; workers];
         Ok(Workers { threads, statuses, told_lost, stop, ended })
     }

@@ -114,7 +114,7 @@ impl Director {
             Ok(Station { worker, wire, epoch, skipped: Duration::from_secs(1) })
         };
         let stations = (0..workers).map(station).collect::<Result<_>>()?;
-        let keeper = Keeper::start(&shared)?;
+        let keeper = Keeper::start(&shared, || ())?;
         Ok(Director { stations, table, shared, _keeper: keeper })
     }
 

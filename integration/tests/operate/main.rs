@@ -14,5 +14,6 @@ mod gone;
 mod metrics;
 mod refused;
 mod replay;
+mod sandbox;
 mod trial;
 mod tutorial;

@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use ipnet::IpNet;
+use netio::ServiceManager;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -82,6 +83,8 @@ struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
+    /// Who is told what becomes of the agent.
+    manager: ServiceManager,
 }
 
 /// What a signal wants.
@@ -96,6 +99,7 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
+            manager: ServiceManager::from_environment(),
         })
     }
 
@@ -126,12 +130,14 @@ pub async fn run(options: Options) -> Result<()> {
     let mut preparation = Preparation::new()?;
     let result = match Daemon::start(plan, &options, &mut preparation).await {
         Ok(mut daemon) => {
+            signals.manager.ready(&daemon.plan.role.to_string());
             let result = daemon.go_on(&options, &mut preparation, &mut signals).await;
             daemon.close(&preparation).await;
             result
         }
         Err(error) => Err(error),
     };
+    signals.manager.stopping();
     tracing::info!("stopping: everything is put back as it was");
     preparation.undo().await;
     result
@@ -210,7 +216,10 @@ impl Daemon {
             };
             match event {
                 Event::Stop => return Ok(()),
-                Event::Reload(plan) => self.change(*plan, options, preparation).await?,
+                Event::Reload(plan) => {
+                    self.change(*plan, options, preparation).await?;
+                    signals.manager.ready(&self.plan.role.to_string());
+                }
             }
             self.show(preparation);
         }
@@ -319,12 +328,16 @@ async fn attend(
                 return Event::Stop;
             }
             wish = signals.next() => match wish {
-                Wish::Reread => match reread(options) {
-                    Some(plan) => return Event::Reload(Box::new(plan)),
-                    None => continue,
-                },
+                Wish::Reread => {
+                    signals.manager.reloading();
+                    match reread(options) {
+                        Some(plan) => return Event::Reload(Box::new(plan)),
+                        None => signals.manager.ready(&plan.role.to_string()),
+                    }
+                }
                 Wish::End if stopping.is_some() || limit.is_zero() => return Event::Stop,
                 Wish::End => {
+                    signals.manager.stopping();
                     tracing::info!("draining, for at most {limit:?}; a second signal ends it now");
                     standing.stopping.set(true);
                     *stopping = Some(Stopping::new(Instant::now(), limit));

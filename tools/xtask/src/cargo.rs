@@ -39,7 +39,10 @@ pub(crate) fn build_programs() -> Result<PathBuf> {
 }
 
 /// Cargo's target directory, wherever the user has put it.
-fn target_directory() -> Result<PathBuf> {
+///
+/// # Errors
+/// When cargo does not say.
+pub(crate) fn target_directory() -> Result<PathBuf> {
     let output = cargo(&["metadata", "--format-version", "1", "--no-deps", "--locked"])
         .stderr(Stdio::inherit())
         .output()

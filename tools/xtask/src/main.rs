@@ -1,4 +1,4 @@
-//! The developer's commands behind `cargo xtask`: demo, test, parity, pages, bench, paper.
+//! The developer's commands behind `cargo xtask`: demo, test, parity, pages, package, bench, paper.
 //!
 //! Knows cargo, packages and privileges. Must not know the product: what the demo shows and the
 //! tests try is in `integration/`.
@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod cargo;
+mod package;
 mod packages;
 mod paper;
 mod privilege;
@@ -37,7 +38,7 @@ enum Task {
         #[arg(last = true)]
         arguments: Vec<String>,
     },
-    /// Run the test suites: lint, unit, lab, nlb, health, parity, golden; all of them without a name
+    /// Run the test suites: lint, unit, lab, nlb, health, dht, operate, parity, golden, package; all of them without a name
     ///
     /// Installs the Debian packages that a suite needs, and says so before. The lab needs root (it
     /// asks sudo when you are not root). Exit code 0 only when every test of every suite passed.
@@ -76,14 +77,18 @@ enum Task {
         #[arg(long)]
         json: bool,
     },
-    /// Write the manual page of ipvsadm and its completions for bash, zsh and fish
+    /// Write the manual pages of all programs and their completions for bash, zsh and fish
     ///
-    /// Made of the same table of flags as the command itself; prints the files' names.
+    /// Made of the command lines themselves; prints the files' names.
     Pages {
         /// The folder to write to
         #[arg(default_value = "target/pages")]
         folder: std::path::PathBuf,
     },
+    /// Build the Debian package: programs, units, manual pages, completions, examples
+    ///
+    /// Installs cargo-deb into the target folder if it is not there, and says so before. Prints where the package is.
+    Package,
     /// Measure what the director costs, every figure beside its floor
     ///
     /// Per packet, per new connection, per connection kept, on veth pairs, while services change, and at
@@ -105,6 +110,7 @@ fn main() -> ExitCode {
         Task::Paper { paper, quick, json } => paper::run(paper, quick, json),
         Task::Bench { arguments } => bench(&arguments),
         Task::Pages { folder } => pages(&folder),
+        Task::Package => package(),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -138,11 +144,23 @@ fn parity(scenarios: &[String], list: bool, quiet: bool) -> Result<bool> {
 }
 
 fn pages(folder: &std::path::Path) -> Result<bool> {
-    let folder = std::path::absolute(folder)?;
-    let run = ["run", "--quiet", "--release", "--locked", "--package", "ipvsadm"];
+    write_pages(&std::path::absolute(folder)?)?;
+    Ok(true)
+}
+
+/// Writes manual pages and completions into a folder.
+fn write_pages(folder: &std::path::Path) -> Result<()> {
+    let run = ["run", "--quiet", "--release", "--locked", "--package", "switchyard"];
     let mut command = cargo::cargo(&run);
-    command.args(["--bin", "ipvsadm-pages", "--"]).arg(folder);
-    Ok(command.status()?.success())
+    command.args(["--bin", "switchyard-pages", "--"]).arg(folder);
+    anyhow::ensure!(command.status()?.success(), "the pages could not be written");
+    Ok(())
+}
+
+fn package() -> Result<bool> {
+    let package = package::build()?;
+    println!("{}", package.display());
+    Ok(true)
 }
 
 fn bench(arguments: &[String]) -> Result<bool> {

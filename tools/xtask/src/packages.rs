@@ -65,6 +65,9 @@ pub(crate) const PARITY: [Needed; 5] = [
 pub(crate) const GOLDEN: [Needed; 3] =
     [("ldirectord", "ldirectord"), ("nginx", "nginx-light"), ("unshare", "util-linux")];
 
+/// What the Debian package is made and tried with.
+pub(crate) const PACKAGE: [Needed; 2] = [("dpkg-shlibdeps", "dpkg-dev"), ("unshare", "util-linux")];
+
 /// Services that a package would start on installation are not to run on the developer's
 /// machine: this file tells Debian so. It is taken away again if it is ours.
 const POLICY: &str = "/usr/sbin/policy-rc.d";

@@ -33,6 +33,8 @@ pub(crate) enum Suite {
     Parity,
     /// Our ipvsadm next to the real one, byte by byte; the tools that call it (root)
     Golden,
+    /// The Debian package installed, removed and purged in a throwaway copy of the system (root)
+    Package,
 }
 
 /// The test programs that are suites of their own.
@@ -42,13 +44,14 @@ const DHT: &str = "dht";
 const OPERATE: &str = "operate";
 const PARITY: &str = "parity";
 const GOLDEN: &str = "golden";
+const PACKAGE: &str = "package";
 
 /// Comparisons that run at a time: each has a lab of its own, and half of its time it waits for a
 /// kernel to start or for counters to settle.
 const SIDE_BY_SIDE: usize = 2;
 
 impl Suite {
-    const ALL: [Suite; 9] = [
+    const ALL: [Suite; 10] = [
         Suite::Lint,
         Suite::Unit,
         Suite::Lab,
@@ -58,6 +61,7 @@ impl Suite {
         Suite::Operate,
         Suite::Parity,
         Suite::Golden,
+        Suite::Package,
     ];
 
     fn name(self) -> &'static str {
@@ -71,6 +75,7 @@ impl Suite {
             Suite::Operate => OPERATE,
             Suite::Parity => PARITY,
             Suite::Golden => GOLDEN,
+            Suite::Package => PACKAGE,
         }
     }
 }
@@ -118,6 +123,7 @@ pub(crate) fn run(suites: &[Suite], quick: bool) -> Result<bool> {
             Suite::Operate => operate(quick)?,
             Suite::Parity => parity(quick)?,
             Suite::Golden => golden(quick)?,
+            Suite::Package => package(quick)?,
         };
         good &= tally.failed == 0 && tally.passed > 0;
         let line = format!("{}: {} passed, {} failed", suite.name(), tally.passed, tally.failed);
@@ -324,6 +330,25 @@ fn golden(quick: bool) -> Result<Tally> {
     let program = test_programs(&["--release", "--package", "integration", "--test", GOLDEN])?;
     // One at a time: the comparison fills two processors by itself.
     as_root(&program, 1, quick)
+}
+
+/// Builds the Debian package and tries it. Its test is told where the package is.
+fn package(quick: bool) -> Result<Tally> {
+    packages::install(&packages::PACKAGE)?;
+    let package = crate::package::build()?;
+    let programs = test_programs(&["--release", "--package", "switchyard", "--test", PACKAGE])?;
+    let mut tally = Tally::default();
+    for (name, program) in programs {
+        eprintln!("-- {name}");
+        // By an argument of env, for sudo passes hardly any variable on.
+        let mut command = privilege::as_root(Path::new("/usr/bin/env"), "trying the package")?;
+        command.arg(format!("SWITCHYARD_DEB={}", package.display())).arg(program);
+        if quick {
+            command.arg("quick");
+        }
+        tally.add(follow(&mut command)?);
+    }
+    Ok(tally)
 }
 
 /// Runs test programs one after the other, so many tests of each at a time. `quick` runs those

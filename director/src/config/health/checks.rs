@@ -19,29 +19,6 @@ const COMMON: &[&str] = &["type", "port", "interval", "timeout", "rise", "fall",
 
 const HTTP: &[&str] = &["path", "host", "expect", "soft", "contains"];
 
-/// All keys that some check has.
-#[cfg(test)]
-pub(in crate::config) const ALL_KEYS: &[&str] = &[
-    "type",
-    "port",
-    "interval",
-    "timeout",
-    "rise",
-    "fall",
-    "jitter",
-    "via",
-    "path",
-    "host",
-    "expect",
-    "soft",
-    "contains",
-    "name",
-    "authority",
-    "record",
-    "send",
-    "command",
-];
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Tcp,

@@ -16,17 +16,9 @@ mod settings;
 use super::fields::Fields;
 use super::problem::Report;
 use crate::health::plan::{AgentWatch, AllDown, ServiceHealth};
-#[cfg(test)]
-pub(super) use agent::KEYS as AGENT_KEYS;
 pub(super) use agent::of_servers as agent_of_servers;
 pub(super) use agreement::check_ports;
-#[cfg(test)]
-pub(super) use checks::ALL_KEYS as CHECK_KEYS;
-#[cfg(test)]
-pub(super) use feedback::KEYS as FEEDBACK_KEYS;
 pub use settings::HealthSettings;
-#[cfg(test)]
-pub(super) use settings::KEYS as SETTINGS_KEYS;
 pub(super) use settings::read as read_settings;
 
 const ALL_DOWN: &[(&str, AllDown)] =

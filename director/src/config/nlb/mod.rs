@@ -16,8 +16,6 @@ use super::problem::Report;
 use super::{DeclaredService, Mode};
 pub use ::nlb::delivery::Delivery;
 use ::nlb::key::MIN_KEY;
-#[cfg(test)]
-pub(super) use rules::KEYS as RULE_KEYS;
 pub use rules::PortRule;
 
 /// Keys of `[nlb]`.

@@ -4,6 +4,7 @@
 mod arbitrary;
 mod health;
 mod nlb;
+mod page;
 mod right;
 mod wrong;
 

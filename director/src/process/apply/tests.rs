@@ -78,6 +78,7 @@ struct Bed {
     table: Table,
     notes: Notes,
     course: Course,
+    sandbox: Sandbox,
 }
 
 impl Bed {
@@ -86,11 +87,17 @@ impl Bed {
         let table = Table::new(Arc::new(Shared::new(100)), Box::new(|_| false), 1);
         super::super::reload::first(&table, &config, Instant::now()).unwrap();
         table.shared().timeouts.set(config.timeouts.unwrap());
-        Bed { table, notes: Notes::default(), course: Course::new(config) }
+        let sandbox = Sandbox::closed(true);
+        Bed { table, notes: Notes::default(), course: Course::new(config), sandbox }
     }
 
     fn scene(&self, seconds: u64) -> Scene<'_> {
-        Scene { table: &self.table, watcher: &self.notes, now: Duration::from_secs(seconds) }
+        Scene {
+            table: &self.table,
+            watcher: &self.notes,
+            sandbox: self.sandbox,
+            now: Duration::from_secs(seconds),
+        }
     }
 
     fn follow(&self, text: &str, confirm: Option<u32>, at: u64) -> Result<Followed, Refusal> {
@@ -295,4 +302,18 @@ async fn the_loop_is_woken_when_the_time_is_over_and_not_for_what_was_confirmed(
     bed.course.settle(Verdict::Confirm, &bed.scene(62)).unwrap();
     let due = tokio::time::timeout(Duration::from_secs(600), bed.course.due(epoch)).await;
     assert!(due.is_err(), "confirmed");
+}
+
+#[test]
+fn commands_that_were_closed_at_the_start_are_not_opened_by_a_file() {
+    let bed = Bed { sandbox: Sandbox::closed(false), ..Bed::new() };
+    let exec = FILE.replacen(
+        "forwarding = \"nat\"\n",
+        "forwarding = \"nat\"\ncheck = { type = \"exec\", command = [\"/bin/true\"] }\n",
+        1,
+    );
+    let refused = bed.follow(&exec, None, 1).unwrap_err();
+    assert_eq!(refused.error, RefusalKind::NeedsRestart);
+    assert!(refused.message.contains("restart the director"), "{}", refused.message);
+    assert!(bed.notes.followed.borrow().is_empty());
 }

@@ -159,7 +159,7 @@ fn without_a_director_help_works_and_all_else_says_where_it_was_expected() {
         assert!(complaint.starts_with("Can't initialize ipvs: the director is not running"));
         let remedy = complaint.lines().nth(1).unwrap();
         assert!(remedy.contains(socket.to_str().unwrap()), "{remedy}");
-        assert!(remedy.contains("systemctl start director"), "{remedy}");
+        assert!(remedy.contains("systemctl start switchyard-director"), "{remedy}");
     }
     assert_eq!(failed(&socket, "-z", ""), (255, TRY_HELP.to_owned()));
 }
