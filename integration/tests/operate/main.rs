@@ -14,5 +14,6 @@ mod gone;
 mod metrics;
 mod refused;
 mod replay;
+mod top;
 mod trial;
 mod tutorial;
