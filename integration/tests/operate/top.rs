@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use integration::cluster::Cluster;
 use integration::glass::Glass;
 use integration::programs;
 use integration::running::Director;
@@ -9,7 +10,7 @@ use integration::topology::{Kind, VIP_V4};
 use integration::written::{service, top};
 use nix::sys::signal::Signal;
 
-use crate::bed::{Bed, can_run};
+use crate::bed::{Bed, can_run, dirctl};
 
 const SOON: Duration = Duration::from_secs(30);
 
@@ -126,4 +127,31 @@ fn quick_a_script_gets_plain_frames_and_is_told_that_a_view_needs_a_terminal() {
         assert_eq!(said.code, Some(64), "{said:?}");
     }
     bed.director.stop().unwrap();
+}
+
+#[test]
+fn a_cluster_shows_hosts_and_shares_and_a_host_that_stops() {
+    if !can_run() {
+        return;
+    }
+    let cluster = Cluster::build("top", 3).unwrap();
+    let mut nodes = cluster.start_nodes(&cluster.config("nlb", "", "")).unwrap();
+    let socket = nodes[0].socket().clone();
+    let mut glass = open(&nodes[0], 80, 24);
+    // Every host a third, within what cannot be divided.
+    let thirds =
+        |text: &str| text.matches(" 33.3%").count() == 3 && text.matches(" converged").count() == 4;
+    glass.wait_until(SOON, thirds).unwrap();
+    let said = dirctl(&cluster.hosts[0], &socket, &["top", "--once"]);
+    assert!(said.code == Some(0) && thirds(&said.out), "{said:?}");
+    said.names(&["cluster 10.78.0.10, seen by host 1", "tcp 80 ", "enabled"]);
+
+    assert!(nodes.pop().unwrap().process().stop().unwrap().success());
+    glass.wait_until(SOON, |text| text.matches(" 50.0%").count() == 2).unwrap();
+    glass.press("q").unwrap();
+    assert_eq!(glass.ended(SOON).unwrap(), Some(0));
+    glass.is_restored(SOON).unwrap();
+    for node in nodes {
+        assert!(node.process().stop().unwrap().success(), "{}", node.process().log());
+    }
 }

@@ -419,11 +419,18 @@ fn node(hosts: u8) -> Node {
         rule: "tcp 80 of 192.0.2.10".to_owned(),
         state: "enabled".to_owned(),
         number: 50,
+        slots: vec![1],
         buckets: 1365,
         opened: 4000,
         ..RuleView::default()
     }];
-    node.map.slots = vec![SlotView { now: [(1, 1365), (3, 2731)].into(), ..SlotView::default() }];
+    // Slot 0 is of what no rule covers.
+    let slot = |slot, now: &[(u8, usize)]| SlotView {
+        slot,
+        now: now.iter().copied().collect(),
+        ..SlotView::default()
+    };
+    node.map.slots = vec![slot(0, &[(3, 4096)]), slot(1, &[(1, 1365), (3, 2731)])];
     node
 }
 

@@ -41,6 +41,8 @@ pub fn lines(top: &Top, width: usize, height: usize) -> Vec<Line<'static>> {
     if bound {
         lines.resize(height - below.len() - 1, Line::default());
         below.push(foot(top, width));
+    } else if !below.is_empty() {
+        lines.push(Line::default());
     }
     lines.extend(below);
     lines

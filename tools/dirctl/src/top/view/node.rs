@@ -1,6 +1,7 @@
 //! A node of a cluster without a dispatcher: the hosts as it sees them, their shares, and its own port
 //! rules.
 
+use director::control::nlb::views::SlotView;
 use ratatui::style::Style;
 use ratatui::text::Line;
 
@@ -31,11 +32,13 @@ pub(super) fn lines(top: &Top, node: &Node, width: usize, room: usize) -> Vec<Li
             "buckets"
         )),
     ];
-    // Every slot has 4096 of them.
-    let all = node.map.slots.iter().map(|slot| slot.now.values().sum::<usize>()).sum::<usize>();
+    // What no rule covers is the default host's, all of it: a share of that would say nothing.
+    let rules = &node.display.params.rules;
+    let is_of_rule = |slot: &&SlotView| rules.iter().any(|rule| rule.slots.contains(&slot.slot));
+    let slots: Vec<&SlotView> = node.map.slots.iter().filter(is_of_rule).collect();
+    let all = slots.iter().map(|slot| slot.now.values().sum::<usize>()).sum::<usize>();
     for host in &query.hosts {
-        let buckets: usize =
-            node.map.slots.iter().filter_map(|slot| slot.now.get(&host.host)).sum();
+        let buckets: usize = slots.iter().filter_map(|slot| slot.now.get(&host.host)).sum();
         let share = if all == 0 { 0.0 } else { buckets as f64 * 100.0 / all as f64 };
         let line = format!(
             "{:>4} {} {} {:>6} s {:>7} {:>6} {:>5.1}%",
@@ -67,7 +70,7 @@ pub(super) fn lines(top: &Top, node: &Node, width: usize, room: usize) -> Vec<Li
         "opened",
         "cps"
     )));
-    for (place, rule) in node.display.params.rules.iter().enumerate() {
+    for (place, rule) in rules.iter().enumerate() {
         let line = format!(
             "{} {} {:>6} {:>7} {:>7} {:>7} {:>5}",
             fit(&clean(&rule.rule), rest),

@@ -30,6 +30,9 @@ pub(super) fn below(top: &Top, width: usize, height: usize) -> Vec<Line<'static>
     };
     let mut lines = drops(top, snapshot, width, share(DROPS));
     if snapshot.node.is_none() {
+        if height == usize::MAX {
+            lines.push(Line::default());
+        }
         lines.extend(ports(top, snapshot, share(PORTS).saturating_add(1)));
     }
     lines
