@@ -9,6 +9,7 @@ pub mod bench;
 pub mod cluster;
 pub mod demo;
 pub mod dns;
+pub mod glass;
 pub mod golden;
 pub mod http;
 pub mod kernel_host;

@@ -6,7 +6,7 @@ use integration::written::{top, web};
 use crate::bed::{Bed, can_run, dirctl};
 
 /// Every command that asks the director.
-const ASKING: [&[&str]; 13] = [
+const ASKING: [&[&str]; 14] = [
     &["status"],
     &["servers"],
     &["events"],
@@ -20,6 +20,7 @@ const ASKING: [&[&str]; 13] = [
     &["capture", "-w", "/dev/null"],
     &["replay", "/dev/null"],
     &["explain", "tcp", "198.51.100.7:41000", "192.0.2.10:443"],
+    &["top", "--once"],
 ];
 
 #[test]

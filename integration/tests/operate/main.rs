@@ -15,5 +15,6 @@ mod metrics;
 mod refused;
 mod replay;
 mod sandbox;
+mod top;
 mod trial;
 mod tutorial;

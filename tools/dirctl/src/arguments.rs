@@ -13,6 +13,7 @@ use crate::nlb::Nlb;
 use crate::plan::{Apply, PlanFile, Settle};
 use crate::replay::{self, Replay};
 use crate::settings::Assignment;
+use crate::top;
 
 /// Asks the director how it is, and commands the nodes of a cluster without one. Services and servers
 /// are managed with ipvsadm.
@@ -94,6 +95,9 @@ pub enum Subcommands {
     Confirm(Settle),
     /// Take back a file that was applied with --confirm, now
     Revert(Settle),
+    /// Show services, servers, traffic and drops on the whole terminal, as they change
+    #[command(after_help = top::HELP)]
+    Top(top::Words),
     /// Ask and command the nodes of a cluster in mode nlb
     ///
     /// Without --host the node that runs here; --host all asks the others through it. With --cluster and

@@ -21,3 +21,4 @@ pub mod replay;
 pub mod servers;
 pub mod settings;
 pub mod status;
+pub mod top;

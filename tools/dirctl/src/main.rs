@@ -16,7 +16,9 @@ use dirctl::outlet::{
     CANNOT_ASK, NOT_RUNNING, USAGE, WARNINGS, complain, end, paint, pretty, print, wrote,
 };
 use dirctl::settings::{self, Assignment};
-use dirctl::{capture, doctor, drops, events, explain, local_time, plan, replay, servers, status};
+use dirctl::{
+    capture, doctor, drops, events, explain, local_time, plan, replay, servers, status, top,
+};
 use director::control::api::RefusalKind;
 use director::control::client::Client;
 use director::control::nlb::{NlbReply, NlbRequest};
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         Subcommands::Status { json } => show_status(&socket, json),
         Subcommands::Servers { service, json } => show_servers(&socket, service.as_deref(), json),
         Subcommands::Events { follow, after, json } => show_events(&socket, after, follow, json),
+        Subcommands::Top(words) => Ok(top::run(&socket, &words)),
         Subcommands::Settings { assignments } => settle(&socket, assignments),
     };
     end(outcome.unwrap_or_else(|error| complain(&error)))

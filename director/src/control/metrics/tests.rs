@@ -14,6 +14,8 @@ use super::traffic::{MOST_SERVERS, MOST_SERVICES};
 use crate::fwmark::Rule;
 use crate::health::journal::Journal;
 
+mod shipped;
+
 /// A director that has some of everything, and so many services of one server each.
 struct Rich {
     services: usize,
@@ -189,7 +191,9 @@ impl Operations for Rich {
             services: 1,
             ports: vec![port],
             workers: vec![worker],
-            verdicts: vec![count("dropped", "no_route"), count("forwarded", "sent_nat")],
+            verdicts: ["dropped", "forwarded", "passed"]
+                .map(|verdict| count(verdict, "why"))
+                .into(),
             packets: String::new(),
             overflow: vec![count("", "evicted")],
             health: None,
