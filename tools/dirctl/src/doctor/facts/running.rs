@@ -41,7 +41,8 @@ pub struct Running {
     /// Half-open connections of servers that have no other ones: nobody has ever heard of these
     /// servers again.
     pub half_open: BTreeMap<SocketAddr, u32>,
-    /// Connections that have been half open for [`PATIENCE`] and more, by server.
+    /// Connections that have been half open for [`PATIENCE`] and more, of servers that have answered
+    /// nobody since.
     pub stuck: BTreeMap<SocketAddr, u32>,
     /// Why an agent's answers did not count, the last time, by host.
     pub refusals: BTreeMap<IpAddr, String>,
@@ -85,16 +86,22 @@ type Counts = BTreeMap<SocketAddr, u32>;
 fn half_open(client: &mut Client) -> Result<(Counts, Counts), ClientError> {
     let filter = ConnectionFilter { state: Some("SYN_RECV".to_owned()), ..Default::default() };
     let (mut half_open, mut stuck) = (Counts::new(), Counts::new());
+    // The age of each server's youngest that is stuck.
+    let mut youngest = Counts::new();
     let mut seen = 0;
     client.connections_where(&filter, |connection| {
         if connection.expires + PATIENCE <= HALF_OPEN {
             *stuck.entry(connection.server).or_default() += 1;
+            let age = HALF_OPEN - connection.expires;
+            let known = youngest.entry(connection.server).or_insert(age);
+            *known = age.min(*known);
         }
         *half_open.entry(connection.server).or_default() += 1;
         seen += 1;
         if seen < MOST_CONNECTIONS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
     // Of those servers, which have answered somebody? A client that goes on has heard of its server.
+    let timeouts = client.timeouts()?;
     let mut mute: Vec<SocketAddr> = half_open.keys().take(MOST_SERVERS).copied().collect();
     let mut answered = Vec::new();
     for server in &mute {
@@ -102,12 +109,28 @@ fn half_open(client: &mut Client) -> Result<(Counts, Counts), ClientError> {
         if filter.set("server", &server.to_string()).is_err() {
             continue;
         }
+        let since = youngest.get(server).copied();
         client.connections_where(&filter, |connection| {
-            if !matches!(connection.state.as_str(), "SYN_RECV" | "CLOSE" | "NONE") {
+            let lives = match connection.state.as_str() {
+                "SYN_RECV" | "CLOSE" | "NONE" => return ControlFlow::Continue(()),
+                "ESTABLISHED" => timeouts.tcp,
+                "FIN_WAIT" => timeouts.tcp_fin,
+                "CLOSE_WAIT" => 60,
+                "LAST_ACK" => 30,
+                _ => 120,
+            };
+            if !answered.contains(server) {
                 answered.push(*server);
-                return ControlFlow::Break(());
             }
-            ControlFlow::Continue(())
+            // A service may have a timeout of its own: then it counts as just used.
+            let idle = lives.saturating_sub(connection.expires);
+            match since {
+                Some(age) if idle >= age => ControlFlow::Continue(()),
+                _ => {
+                    stuck.remove(server);
+                    ControlFlow::Break(())
+                }
+            }
         })?;
     }
     mute.retain(|server| !answered.contains(server));
