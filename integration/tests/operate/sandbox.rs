@@ -176,6 +176,11 @@ fn quick_commands_of_checks_run_only_when_there_were_some_at_the_start() {
     let status = bed.dirctl(&["status"]);
     assert_eq!(status.code, Some(1), "{status:?}");
     status.names(&["restart the director"]);
+    let other = bed.topology.lab.logs().join("other.toml");
+    fs::write(&other, file(&exec("true"))).unwrap();
+    let applied = bed.dirctl(&["apply", other.to_str().unwrap(), "--ignore-restart"]);
+    assert!(applied.code != Some(0), "{applied:?}");
+    assert!(applied.err.contains("restart the director"), "{applied:?}");
     carries(&bed, VIP_V4, 80);
     bed.director.stop().unwrap();
 
