@@ -2,7 +2,7 @@
 //!
 //! Copied are the connections and templates that the packet could belong to, the services that it could be for,
 //! with their servers and schedulers ([`schedulers::Scheduler::fork`]), settings, timeouts and limits. The
-//! copy is decided on by the very [`Dispatcher`](super::Dispatcher) that carries traffic, and thrown away: nothing
+//! copy is decided on by the very [`Dispatcher`] that carries traffic, and thrown away: nothing
 //! that is done to it concerns the original. Packets go on meanwhile; each part is copied under the lock
 //! that it has anyway.
 //!

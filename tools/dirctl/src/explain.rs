@@ -59,7 +59,7 @@ pub struct Explain {
     /// tcp, udp, sctp, or icmp for an echo request
     #[arg(required_unless_present_any = ["hex", "pcap"])]
     protocol: Option<Protocol>,
-    /// Where it comes from: 198.51.100.7:41000, [2001:db8::7]:41000
+    /// Where it comes from: 198.51.100.7:41000; an IPv6 address before a port stands in brackets
     #[arg(required_unless_present_any = ["hex", "pcap"], value_parser = address)]
     source: Option<SocketAddr>,
     /// Where it goes to

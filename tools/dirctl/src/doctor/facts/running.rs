@@ -41,7 +41,7 @@ pub struct Running {
     /// Half-open connections of servers that have no other ones: nobody has ever heard of these
     /// servers again.
     pub half_open: BTreeMap<SocketAddr, u32>,
-    /// Connections that have been half open for [`PATIENCE`] and more, of servers that have answered
+    /// Connections that have been half open for `PATIENCE` and more, of servers that have answered
     /// nobody since.
     pub stuck: BTreeMap<SocketAddr, u32>,
     /// Why an agent's answers did not count, the last time, by host.
