@@ -9,7 +9,7 @@ use director::control::nlb::{NlbCommand, NlbRequest, PortTarget};
 use crate::bed::{Bed, Site};
 use crate::can_run;
 use crate::load::{Download, Downloads, Requests, failed, tally};
-use crate::table::{Row, gap};
+use crate::table::{Row, longest_gap};
 use crate::witness::{Account, Witness};
 
 const BOTH: &[usize] = &[0, 1];
@@ -35,14 +35,15 @@ impl Load {
         Load { witness, downloads, requests: Requests::start(client, BOTH, INTERVAL) }
     }
 
-    /// Lets all come to its end. `leaver`: the host whose connections may break.
-    fn finish(self, row: Row<'_>, start: Instant, leaver: Option<&str>) -> Outcome {
+    /// Lets all come to its end. `events`: when what was done to the cluster began, first to last.
+    /// `leaver`: the host whose connections may break.
+    fn finish(self, row: Row<'_>, events: &[Instant], leaver: Option<&str>) -> Outcome {
         std::thread::sleep(UNANSWERED);
         let requests = self.requests.finish().unwrap();
         let downloads = self.downloads.finish().unwrap();
         let account = self.witness.finish().unwrap();
         let unanswered = account.unanswered(UNANSWERED);
-        let (served, gap) = gap(&unanswered, start, INTERVAL);
+        let (served, gap) = longest_gap(&unanswered, events, INTERVAL);
         let lives = |it: &&Download| Some(it.server.as_str()) != leaver;
         let broken: Vec<Download> = downloads
             .iter()
@@ -96,7 +97,7 @@ fn join(site: Site) {
     let noticed = start.elapsed();
     bed.wait_converged(&all, &all).unwrap();
     bed.settle();
-    let outcome = load.finish(row(&title, nodes, noticed), start, None);
+    let outcome = load.finish(row(&title, nodes, noticed), &[start], None);
     assert_eq!(outcome.account.resets().len(), 0, "{:?}", outcome.account.resets());
     let by_newcomer = outcome.requests_by.get(bed.name(nodes)).copied().unwrap_or(0);
     assert!(by_newcomer > 0, "the newcomer has no part: {:?}", outcome.requests_by);
@@ -131,7 +132,7 @@ fn a_node_that_stops_breaks_its_own_connections_only() {
     bed.wait_converged(&[1, 3, 4], &[1, 3, 4]).unwrap();
     bed.settle();
     let leaver = bed.name(2).to_owned();
-    load.finish(row("stop by SIGTERM, period 200ms", 4, noticed), start, Some(&leaver));
+    load.finish(row("stop by SIGTERM, period 200ms", 4, noticed), &[start], Some(&leaver));
 }
 
 /// Gives a node a command, as `dirctl nlb` does.
@@ -159,7 +160,7 @@ fn drain(site: Site) {
     let all: Vec<usize> = (1..=nodes).collect();
     bed.wait_converged(&all, &all).unwrap();
     bed.settle();
-    let outcome = load.finish(row(&title, nodes, noticed), start, None);
+    let outcome = load.finish(row(&title, nodes, noticed), &[start], None);
     assert_eq!(outcome.account.resets().len(), 0, "{:?}", outcome.account.resets());
     // The last download has ended, so the host leaves by itself.
     let log = bed.node(2).unwrap().process();
@@ -201,7 +202,7 @@ fn other_weights_break_no_connection_and_are_what_new_ones_go_by() {
     let noticed = start.elapsed();
     bed.wait_converged(&all, &all).unwrap();
     bed.settle();
-    let outcome = load.finish(row("weight change, period 1s", 4, noticed), start, None);
+    let outcome = load.finish(row("weight change, period 1s", 4, noticed), &[start], None);
     assert_eq!(outcome.account.resets().len(), 0, "{:?}", outcome.account.resets());
     let made = crate::load::requests(&bed.cluster.client, 0, 200).unwrap();
     assert!(failed(&made).is_empty(), "{:?}", tally(&made));
@@ -225,12 +226,15 @@ fn a_node_that_is_drained_replaced_and_joins_again_breaks_no_connection() {
     let noticed = start.elapsed();
     let log = bed.node(2).unwrap().process();
     log.wait_for_log("left the cluster", Duration::from_secs(30)).unwrap();
+    let left = Instant::now();
     bed.wait_converged(&[1, 3], &[1, 3]).unwrap();
     bed.stop(2).unwrap();
+    let joins = Instant::now();
     bed.start(&[2]).unwrap();
     bed.wait_converged(&[1, 2, 3], &[1, 2, 3]).unwrap();
     bed.settle();
-    let outcome = load.finish(row("drain, stop, start again", 3, noticed), start, None);
+    let row = row("drain, stop, start again", 3, noticed);
+    let outcome = load.finish(row, &[start, left, joins], None);
     assert_eq!(outcome.account.resets().len(), 0, "{:?}", outcome.account.resets());
     let made = crate::load::requests(&bed.cluster.client, 0, 200).unwrap();
     assert!(failed(&made).is_empty(), "{:?}", tally(&made));

@@ -44,3 +44,37 @@ pub(crate) fn gap(moments: &[Instant], start: Instant, interval: Duration) -> (D
         _ => (Duration::ZERO, Duration::ZERO),
     }
 }
+
+/// [`gap`], when more than one thing happened: each of these is laid to the last event before it, and
+/// what lasted longest counts. What came before the first event is laid to that.
+///
+/// # Panics
+/// Without an event.
+pub(crate) fn longest_gap(
+    moments: &[Instant],
+    events: &[Instant],
+    interval: Duration,
+) -> (Duration, Duration) {
+    let until = |number: usize| events.get(number + 1);
+    let of = |number: usize| -> Vec<Instant> {
+        let begun = |moment: &&Instant| number == 0 || **moment >= events[number];
+        let ended = |moment: &&Instant| until(number).is_none_or(|next| *moment < next);
+        moments.iter().filter(begun).filter(ended).copied().collect()
+    };
+    let gaps = events.iter().enumerate().map(|(number, event)| gap(&of(number), *event, interval));
+    gaps.max_by_key(|&(_, gap)| gap).expect("something happened")
+}
+
+#[test]
+fn quick_what_each_event_cost_is_its_own() {
+    let start = Instant::now();
+    let at = |milliseconds| start + Duration::from_millis(milliseconds);
+    let interval = Duration::from_millis(10);
+    let took = |served, gap| (Duration::from_millis(served), Duration::from_millis(gap));
+    let moments = [at(100), at(150), at(6000)];
+    assert_eq!(gap(&moments, start, interval), took(6010, 5910));
+    assert_eq!(longest_gap(&moments, &[start], interval), took(6010, 5910));
+    assert_eq!(longest_gap(&moments, &[start, at(5900)], interval), took(160, 60));
+    assert_eq!(longest_gap(&moments, &[at(120), at(150)], interval), took(5860, 5860));
+    assert_eq!(longest_gap(&[], &[start], interval), took(0, 0));
+}

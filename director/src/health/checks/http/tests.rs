@@ -175,7 +175,8 @@ fn who_drips_is_silent_or_speaks_something_else_fails() {
         request(&mut stream);
         while stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").is_ok() {}
     };
-    let never_ends = served(&asks(Http::default(), 100), says_continue);
+    // What ends this one is how much was said, however slow the machine is.
+    let never_ends = served(&asks(Http::default(), 10_000), says_continue);
     assert!(matches!(&never_ends, Outcome::Failed(why) if why.contains("never ends")));
     for answer in [b"SSH-2.0-x\r\n\r\n".as_slice(), b"", b"HTTP/1.1 20", b"\0\0\0\0\0\0"] {
         let outcome = answered(Http::default(), answer);
