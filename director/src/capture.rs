@@ -35,6 +35,8 @@ pub struct Feed {
     blocks: Blocks,
     /// Packets that have been handed out, as they arrived.
     packets: u64,
+    /// How many were lost when that was last told.
+    told_lost: u64,
     snaplen: usize,
 }
 
@@ -69,6 +71,7 @@ impl Feed {
             commentator: Commentator::new(shared.clone(), services.clone()),
             blocks: Blocks::default(),
             packets: 0,
+            told_lost: 0,
             snaplen: wanted.snaplen,
         };
         for (worker, status) in statuses.iter().enumerate() {
@@ -124,7 +127,13 @@ impl Feed {
     /// Appends how many packets there were, and how many were lost.
     pub fn statistics(&mut self, text: &mut Vec<u8>) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.blocks.statistics(now, self.packets, self.lost(), text);
+        self.told_lost = self.lost();
+        self.blocks.statistics(now, self.packets, self.told_lost, text);
+    }
+
+    /// Whether packets were lost since [`statistics`](Feed::statistics) said how many.
+    pub fn has_lost_more(&self) -> bool {
+        self.lost() > self.told_lost
     }
 
     /// Packets that were handed out, as they arrived.

@@ -64,12 +64,19 @@ impl Arguments {
     }
 }
 
+/// A text of several lines that may quote what somebody else has written: none of it shall steer a
+/// terminal.
+pub fn printable(text: &str) -> String {
+    let steers = |letter: char| letter.is_control() && letter != '\n';
+    text.chars().map(|letter| if steers(letter) { ' ' } else { letter }).collect()
+}
+
 /// What a file that is right declares.
 pub fn declared(path: &Path, config: &Config) -> String {
     let servers: usize = config.services.iter().map(|service| service.servers.len()).sum();
     let mut text = format!(
         "{}: good: {} services, {servers} servers, interfaces {}{}\n",
-        path.display(),
+        printable(&path.display().to_string()),
         config.services.len(),
         config.interfaces.join(" "),
         if config.mode == Mode::Nlb { ", mode nlb" } else { "" },

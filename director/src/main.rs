@@ -39,11 +39,11 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is::<ConfigError>() => {
-            eprintln!("{error}");
+            eprintln!("{}", cli::printable(&error.to_string()));
             ExitCode::from(WRONG_FILE)
         }
         Err(error) => {
-            eprintln!("director: {error:#}");
+            eprintln!("director: {}", cli::printable(&format!("{error:#}")));
             ExitCode::FAILURE
         }
     }
@@ -57,7 +57,7 @@ fn check(file: &Path) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("{error}");
+            eprintln!("{}", cli::printable(&error.to_string()));
             ExitCode::from(WRONG_FILE)
         }
     }

@@ -1,12 +1,12 @@
-//! The file with the secret that directors and agents share.
+//! The file with the secret that directors and agents share, or the hosts of a cluster.
 
-use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
+use crate::operators_file;
 use crate::protocol::Key;
 
 /// Bytes of it at most that count.
@@ -24,17 +24,22 @@ pub fn read(path: &Path) -> Result<Key> {
             "read the key file {shown}: make it with `openssl rand -hex 32`, the same everywhere"
         )
     };
-    let found = path.metadata().with_context(remedy)?;
-    // To open a pipe would wait for whoever writes to it.
-    ensure!(found.is_file(), "the key file {shown} is not a file");
-    let mut bytes = Vec::new();
-    let file = File::open(path).with_context(remedy)?;
-    file.take(LONGEST).read_to_end(&mut bytes).with_context(remedy)?;
-    if found.permissions().mode() & 0o007 != 0 {
+    let bytes = bytes(path).with_context(remedy)?;
+    if path.metadata().is_ok_and(|found| found.permissions().mode() & 0o007 != 0) {
         tracing::warn!("the key file {shown} can be read by everybody: chmod 600 {shown}");
     }
     Key::new(bytes.trim_ascii())
         .with_context(|| format!("the key file {shown} is empty: `openssl rand -hex 32` makes one"))
+}
+
+/// What stands in a file with a secret, as far as that may be long.
+///
+/// # Errors
+/// When it cannot be read, or is not a file.
+pub fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    operators_file::open(path)?.take(LONGEST).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ pub mod key_file;
 pub mod kind;
 mod leftover;
 pub mod load;
+pub mod operators_file;
 pub mod program;
 pub mod protocol;
 pub mod role;

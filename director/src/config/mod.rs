@@ -30,6 +30,8 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use realserver_agent::operators_file;
+
 use crate::control::api::{ServerSpec, ServiceKey, ServiceSpec};
 use crate::dispatch::ftp::Ports;
 use crate::dispatch::settings::Setting;
@@ -154,7 +156,7 @@ pub fn load(path: &Path) -> Result<Config, ConfigError> {
 fn read_bounded(path: &Path) -> std::io::Result<String> {
     use std::io::Read;
     let mut text = String::new();
-    std::fs::File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
+    operators_file::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
     match text.len() as u64 > LONGEST {
         true => Err(std::io::Error::other("it is too long to be a configuration file")),
         false => Ok(text),

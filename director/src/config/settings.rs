@@ -280,13 +280,13 @@ fn interfaces(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Vec<String>>
         let Some(name) = item.text("the interface's name in quotes", report) else {
             continue;
         };
-        // The rule of the kernel's dev_valid_name().
+        // The rule of the kernel's dev_valid_name(), and nothing that steers a terminal.
         let possible = !name.is_empty()
             && name.len() <= LONGEST_INTERFACE_NAME
             && name != "."
             && name != ".."
             && !name.contains(|letter: char| {
-                letter == '/' || letter == ':' || letter.is_whitespace() || letter == '\0'
+                letter == '/' || letter == ':' || letter.is_whitespace() || letter.is_control()
             });
         if !possible {
             item.wrong(

@@ -191,7 +191,7 @@ impl CaptureStream {
                         let mut text = Vec::new();
                         let any = feed.packets(limit.saturating_sub(feed.count()), &mut text);
                         let is_last = is_over || feed.count() >= limit;
-                        if is_last || (is_quiet && !any) {
+                        if is_last || (is_quiet && !any) || feed.has_lost_more() {
                             feed.statistics(&mut text);
                         }
                         Gathered { feed, text, is_last }

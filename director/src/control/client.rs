@@ -20,6 +20,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{Instant, sleep_until};
 
 use super::api::{
     Applied, Batch, BatchOutcome, CommandRefusal, ConnectionView, OnRefusal, Refusal, ServiceView,
@@ -35,6 +36,10 @@ use super::{ClientError, VERSION_HEADER};
 
 /// How long the director may be silent.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a capture goes on that was interrupted: what has been captured by then is on its way, and
+/// so is how much was lost.
+const UNDER_WAY: Duration = Duration::from_millis(300);
 
 /// The way to one director. Every call opens a connection of its own, because the director closes
 /// those that idle and a tool may take its time between two calls.
@@ -256,7 +261,7 @@ impl Client {
 
     /// Captures packets (`query` is what stands behind the question mark, see `docs/control-api.md`): calls
     /// `each` for every piece of a pcapng file as it comes in, until it breaks, the capture is over, or
-    /// somebody interrupts (SIGINT, SIGTERM).
+    /// somebody interrupts (SIGINT, SIGTERM): then what is under way still comes.
     ///
     /// # Errors
     /// See [`ClientError`]; also when the director ends meanwhile.
@@ -273,13 +278,19 @@ impl Client {
         let (mut interrupt, mut terminate) = signals.map_err(system)?;
         let response = self.send(Method::GET, &format!("/v1/capture?{query}"), Bytes::new())?;
         let mut body = self.checked(response)?.into_body();
+        let mut ends: Option<Instant> = None;
         loop {
             let (runtime, path) = (&self.runtime, &self.path);
             let frame = runtime.block_on(async {
-                tokio::select! {
-                    frame = patient(path, body.frame()) => frame,
-                    _ = interrupt.recv() => Ok(None),
-                    _ = terminate.recv() => Ok(None),
+                loop {
+                    let end = ends.unwrap_or_else(Instant::now);
+                    tokio::select! {
+                        frame = patient(path, body.frame()) => return frame,
+                        () = sleep_until(end), if ends.is_some() => return Ok(None),
+                        _ = interrupt.recv(), if ends.is_none() => {}
+                        _ = terminate.recv(), if ends.is_none() => {}
+                    }
+                    ends = Some(Instant::now() + UNDER_WAY);
                 }
             })?;
             let Some(frame) = frame else { return Ok(()) };

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use realserver_agent::operators_file;
 use serde::{Deserialize, Serialize};
 use tracing::warn;
 
@@ -68,15 +69,10 @@ impl Memory {
     }
 
     fn try_read(&self) -> io::Result<Vec<Remembered>> {
-        // To open a pipe would wait for whoever writes to it.
-        match fs::metadata(&self.path) {
+        let file = match operators_file::open(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            found => match found?.is_file() {
-                true => {}
-                false => return Err(io::Error::other("it is not a file")),
-            },
-        }
-        let file = File::open(&self.path)?;
+            opened => opened?,
+        };
         let mut text = Vec::new();
         if file.take(LARGEST + 1).read_to_end(&mut text)? as u64 > LARGEST {
             return Err(io::Error::other("it is too large to be ours"));

@@ -3,7 +3,7 @@
 //! Uses one blocking socket of its own rather than the follower's: an exchange takes microseconds,
 //! and addresses must go away also when no runtime is left to wait in.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io;
 use std::net::IpAddr;
 
@@ -52,9 +52,10 @@ impl OwnAddresses {
 
     /// Puts those of `vips` on an interface that this machine does not have yet, and takes those of
     /// ours away that are not among `vips`. Each goes to that one of `interfaces`, or of the VLAN
-    /// devices on them, whose subnet holds it, else to the first. An address that was there before stays whatever happens later, unless
-    /// it bears the mark of a director that did not come to take it away. One of ours that has
-    /// vanished (the kernel takes IPv6 addresses off an interface that is switched off) is put back.
+    /// devices on them, whose subnet holds it, else to the first. An address that was there before stays
+    /// whatever happens later, unless it bears the mark of a director that did not come to take it away:
+    /// such a one is ours from now on, wanted or not. One of ours that has vanished (the kernel takes IPv6
+    /// addresses off an interface that is switched off) is put back.
     ///
     /// Returns what has been added (interface index, address): announce those.
     ///
@@ -77,19 +78,14 @@ impl OwnAddresses {
             .collect::<Result<Vec<_>, _>>()?;
         // There may be ten thousand of each: sets, so that none is looked for among all.
         let wanted: HashSet<IpAddr> = vips.iter().copied().collect();
+        self.adopt(network, &interfaces, &wanted);
         self.remove(|address| !wanted.contains(&address));
         let ours: HashSet<IpAddr> = self.added.iter().map(|(_, address)| *address).collect();
-        let there: HashMap<IpAddr, _> =
-            network.addresses().map(|known| (known.address, known)).collect();
+        let there: HashSet<IpAddr> = network.addresses().map(|known| known.address).collect();
         let mut new = Vec::new();
         for vip in vips {
             let is_ours = ours.contains(vip);
-            if let Some(known) = there.get(vip) {
-                let is_marked =
-                    known.protocol == MARK && known.subnet.prefix_len() == full_length(*vip);
-                if !is_ours && is_marked {
-                    self.added.push((known.interface, *vip));
-                }
+            if there.contains(vip) {
                 continue;
             }
             let Some(interface) = home(network, &interfaces, *vip) else {
@@ -127,6 +123,25 @@ impl OwnAddresses {
     /// certain time.
     pub fn remove_all(&mut self) {
         self.remove(|_| true);
+    }
+
+    /// Takes over what a director that was killed has left on these interfaces and on VLAN devices on
+    /// them, and what is wanted of it wherever it is.
+    fn adopt(&mut self, network: &Network, interfaces: &[&Interface], wanted: &HashSet<IpAddr>) {
+        let ours: HashSet<(u32, IpAddr)> = self.added.iter().copied().collect();
+        let homes: HashSet<u32> = interfaces
+            .iter()
+            .copied()
+            .chain(vlans(network, interfaces))
+            .map(|interface| interface.index)
+            .collect();
+        let left = network.addresses().filter(|known| {
+            known.protocol == MARK
+                && known.subnet.prefix_len() == full_length(known.address)
+                && (homes.contains(&known.interface) || wanted.contains(&known.address))
+                && !ours.contains(&(known.interface, known.address))
+        });
+        self.added.extend(left.map(|known| (known.interface, known.address)));
     }
 
     fn remove(&mut self, which: impl Fn(IpAddr) -> bool) {
@@ -182,16 +197,24 @@ fn home<'a>(
     interfaces: &[&'a Interface],
     vip: IpAddr,
 ) -> Option<&'a Interface> {
-    let on_them = network.interfaces().filter(|device| {
-        let below = device.vlan.map(|(below, _)| below);
-        interfaces.iter().any(|interface| below == Some(interface.index))
-    });
     let holds = |interface: &&Interface| {
         network
             .addresses()
             .any(|known| known.interface == interface.index && known.subnet.contains(&vip))
     };
-    interfaces.iter().copied().chain(on_them).find(holds).or(interfaces.first().copied())
+    let mut all = interfaces.iter().copied().chain(vlans(network, interfaces));
+    all.find(holds).or(interfaces.first().copied())
+}
+
+/// The VLAN devices on these interfaces.
+fn vlans<'a>(
+    network: &'a Network,
+    interfaces: &[&'a Interface],
+) -> impl Iterator<Item = &'a Interface> {
+    network.interfaces().filter(move |device| {
+        let below = device.vlan.map(|(below, _)| below);
+        interfaces.iter().any(|interface| below == Some(interface.index))
+    })
 }
 
 fn full_length(address: IpAddr) -> u8 {

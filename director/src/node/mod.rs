@@ -45,6 +45,7 @@ use netio::bpf::XdpMode;
 use netio::interface;
 use nix::time::{ClockId, clock_gettime};
 use realserver_agent::host::Preparation;
+use realserver_agent::key_file;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
@@ -345,7 +346,7 @@ pub(crate) fn secret(nlb: &Nlb) -> Result<ClusterKey> {
     let bytes = match nlb.key.as_ref().context("nlb.key is missing")? {
         Key::Text(text) => text.clone().into_bytes(),
         Key::File(path) => {
-            let read = std::fs::read(path).with_context(|| {
+            let read = key_file::bytes(path).with_context(|| {
                 format!(
                     "nlb.key_file {}: make it with `openssl rand -hex 32`, the same on every host",
                     path.display()

@@ -276,7 +276,7 @@ impl Operations for Director {
         let waits = done.confirm.map_or_else(String::new, |seconds| {
             format!(", rolled back in {seconds} s unless it is confirmed")
         });
-        info!("{file} applied: {} services changed{waits}", done.plan.services.len());
+        info!("{file} applied; services that changed: {}{waits}", done.plan.services.len());
         self.clear_warning("apply");
         self.clear_warning("reload");
         match done.plan.restart.is_empty() {

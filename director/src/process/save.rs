@@ -82,7 +82,15 @@ fn fill(path: &Path, text: &[u8], old: &fs::Metadata) -> io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     // It may hold secrets: until it has the old one's permissions nobody else reads it.
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
-    fchown(&file, Some(old.uid()), Some(old.gid()))?;
+    fchown(&file, Some(old.uid()), Some(old.gid())).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => io::Error::other(format!(
+            "in its sandbox the director cannot write a file for user {} and group {}: chown root:root it, or copy \
+             the file there and reload (SIGHUP)",
+            old.uid(),
+            old.gid()
+        )),
+        _ => error,
+    })?;
     file.set_permissions(old.permissions())?;
     file.write_all(text)?;
     file.sync_all()

@@ -38,6 +38,15 @@ fn own_addresses_come_and_go_and_those_that_were_there_stay() {
         assert_eq!(again.expect("set"), []);
         assert_eq!(own.added().len(), 2);
 
+        // That knows also what it does not want, and takes it away.
+        std::mem::forget(own);
+        let mut own = OwnAddresses::new().expect("a socket");
+        let again = own.set(&network.load(), &interfaces, &vips[..2]);
+        assert_eq!(again.expect("set"), []);
+        assert_eq!(own.added(), [(lab.index, vips[1])]);
+        eventually(&network, "what was not wanted gone", |network| !network.is_local(vips[2]))
+            .await;
+
         drop(own);
         eventually(&network, "all gone but what was there", |network| {
             let left: Vec<bool> = vips.iter().map(|vip| network.is_local(*vip)).collect();

@@ -214,6 +214,69 @@ fn a_director_that_is_killed_leaves_a_capture_that_can_be_read() {
     assert!(packets.iter().any(|(_, comment)| comment == "left, forwarded nat"));
 }
 
+/// Sends so many datagrams of a kilobyte that the director has to drop.
+fn flood(bed: &Bed, datagrams: usize) {
+    bed.topology
+        .client
+        .run(|| {
+            let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+            for number in 0..datagrams {
+                let _ = socket.send_to(&[7; 1000], SocketAddr::new(VIP_V4, 81));
+                if number % 32 == 0 {
+                    std::thread::sleep(Duration::from_micros(500));
+                }
+            }
+        })
+        .unwrap();
+}
+
+#[test]
+fn what_a_capture_has_lost_is_told_and_a_full_disk_cuts_no_block() {
+    if !can_run() {
+        return;
+    }
+    let lost = "\n[[service]]\nlisten = \"192.0.2.10:81/udp\"\nscheduler = \"rr\"\nforwarding = \"nat\"\n\
+                \n  [[service.server]]\n  address = \"203.0.113.9:81\"\n";
+    let bed = Bed::with(Kind::Nat, &(top("copy") + &web(Kind::Nat, "rr", &[1]) + lost));
+    let dirctl = programs::path("dirctl").unwrap();
+    let shell = |script: &str| {
+        let command = bed.topology.director.command(PathBuf::from("bash"));
+        let command =
+            command.args(["-c", script, "bash"]).arg(&dirctl).arg(bed.topology.lab.logs());
+        command.env("SWITCHYARD_SOCKET", bed.director.socket()).spawn().unwrap()
+    };
+    let ends = |process: &Process| process.wait(SOON).unwrap().and_then(|status| status.code());
+
+    // A reader that does not read, until after the capture was interrupted.
+    let stuck = shell(
+        "timeout --preserve-status -s INT 5 \"$1\" capture --drops -w - | \
+         (touch \"$2/began\"; sleep 7; cat > \"$2/stuck.pcapng\"); exit ${PIPESTATUS[0]}",
+    );
+    let began = bed.topology.lab.logs().join("began");
+    while !began.exists() {
+        assert!(stuck.is_running().unwrap(), "{}", stuck.log());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    flood(&bed, 20_000);
+    assert_eq!(ends(&stuck), Some(1), "{}", stuck.log());
+    assert!(stuck.log().contains("lost because they came too fast"), "{}", stuck.log());
+    assert!(!read(&bed.topology.lab.logs().join("stuck.pcapng")).is_empty());
+
+    let full = shell(
+        "mkdir \"$2/small\" && exec unshare --mount bash -c 'mount -t tmpfs -o size=64k small \"$2/small\"; \
+         \"$1\" capture --drops --seconds 20 -w \"$2/small/f\"; code=$?; cp \"$2/small/f\" \"$2/full.pcapng\"; \
+         exit $code' bash \"$1\" \"$2\"",
+    );
+    std::thread::sleep(Duration::from_secs(1));
+    flood(&bed, 500);
+    assert_eq!(ends(&full), Some(64), "{}", full.log());
+    let packets = read(&bed.topology.lab.logs().join("full.pcapng")).len();
+    let said = format!("what came before is whole: {packets} packet");
+    assert!(full.log().contains(&said), "{said}\n{}", full.log());
+    bed.director.stop().unwrap();
+}
+
 #[test]
 fn a_few_captures_run_at_once_and_clients_that_leave_make_room() {
     if !can_run() {

@@ -278,7 +278,7 @@ const LONGEST: u64 = 64 << 20;
 pub fn load(path: &Path) -> Result<Settings, SettingsError> {
     use std::io::Read;
     let mut text = String::new();
-    std::fs::File::open(path)
+    crate::operators_file::open(path)
         .and_then(|file| file.take(LONGEST).read_to_string(&mut text))
         .map_err(|source| SettingsError::Unreadable { path: path.to_owned(), source })?;
     parse(&text).map_err(|faults| {

@@ -8,6 +8,7 @@ mod blocks;
 use std::fs::File;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -148,17 +149,22 @@ pub fn run(socket: &Path, words: &Capture) -> u8 {
         Ok(client) => client,
         Err(error) => return complain(&error),
     };
-    let mut output: Option<Box<dyn Write>> = None;
+    let mut output: Option<Output> = None;
     let mut blocks = Blocks::default();
+    // That have been written.
+    let mut packets = 0;
     let mut trouble: Option<io::Error> = None;
     // The file is made when the director has agreed: a refusal leaves what is there as it is.
     let outcome = client.capture(&query, |bytes| {
         let written = open(&mut output, &words.write).and_then(|output| {
             let whole = blocks.take(bytes).map_err(io::Error::other)?;
-            output.write_all(whole).and_then(|()| output.flush())
+            output.write(whole)
         });
         match written {
-            Ok(()) => ControlFlow::Continue(()),
+            Ok(()) => {
+                packets = blocks.packets();
+                ControlFlow::Continue(())
+            }
             Err(error) => {
                 trouble = Some(error);
                 ControlFlow::Break(())
@@ -169,6 +175,9 @@ pub fn run(socket: &Path, words: &Capture) -> u8 {
         && error.kind() != io::ErrorKind::BrokenPipe
     {
         say(format!("{to}: {error}"));
+        if output.is_some() {
+            say(format!("what came before is whole: {}", count(packets, "packet")));
+        }
         return USAGE;
     }
     let lost = match blocks.lost() {
@@ -201,15 +210,51 @@ fn ended(error: &ClientError, has_begun: bool) -> u8 {
     }
 }
 
-/// The file, made with the first bytes.
-fn open<'a>(
-    output: &'a mut Option<Box<dyn Write>>,
-    path: &Path,
-) -> io::Result<&'a mut Box<dyn Write>> {
+/// Where the blocks go.
+enum Output {
+    Standard,
+    File {
+        file: File,
+        /// Bytes of it that are whole blocks.
+        whole: u64,
+    },
+}
+
+impl Output {
+    /// Writes whole blocks: all of them, or, to a file, none.
+    fn write(&mut self, blocks: &[u8]) -> io::Result<()> {
+        match self {
+            Output::Standard => {
+                let mut output = io::stdout();
+                output.write_all(blocks).and_then(|()| output.flush())
+            }
+            Output::File { file, whole } => {
+                let written = file.write_all(blocks);
+                match written {
+                    Ok(()) => *whole += blocks.len() as u64,
+                    // A pipe or a device cannot be cut.
+                    Err(_) => drop(file.set_len(*whole)),
+                }
+                written
+            }
+        }
+    }
+}
+
+/// The file, made with the first bytes. It holds what clients said: only its owner reads it.
+fn open<'a>(output: &'a mut Option<Output>, path: &Path) -> io::Result<&'a mut Output> {
     if output.is_none() {
         *output = Some(match path.as_os_str() == "-" {
-            true => Box::new(io::stdout()),
-            false => Box::new(File::create(path)?),
+            true => Output::Standard,
+            false => Output::File {
+                file: File::options()
+                    .write(true)
+                    .create(true)
+                    .truncate(true)
+                    .mode(0o600)
+                    .open(path)?,
+                whole: 0,
+            },
         });
     }
     output.as_mut().ok_or_else(|| io::Error::other("no output"))

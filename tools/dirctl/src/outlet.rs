@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
+use director::cli::printable;
 use director::control::ClientError;
 use director::control::api::RefusalKind;
 
@@ -64,9 +65,10 @@ pub fn pretty(socket: &Path, text: serde_json::Result<String>) -> Result<String,
 
 /// Says why the director has not answered, and how that is remedied; gives the exit code for it.
 pub fn complain(error: &ClientError) -> u8 {
-    let remedy = error.remedy().map(|remedy| format!("{remedy}\n"));
+    let remedy = error.remedy().map(|remedy| format!("{remedy}\n")).unwrap_or_default();
+    let text = printable(&format!("dirctl: {error}\n{remedy}"));
     // `eprintln!` panics when standard error is closed; then nobody is there to be told.
-    let _ = write!(io::stderr(), "dirctl: {error}\n{}", remedy.unwrap_or_default());
+    let _ = io::stderr().write_all(text.as_bytes());
     match error {
         ClientError::NotRunning { .. } => NOT_RUNNING,
         ClientError::Refused { refusal, .. } if refusal.error == RefusalKind::Invalid => USAGE,

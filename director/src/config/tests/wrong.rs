@@ -74,3 +74,19 @@ fn a_file_that_is_not_there_is_named() {
     assert!(text.contains("/nowhere/switchyard.toml"), "{text}");
     assert!(error.problems().is_empty());
 }
+
+#[test]
+fn what_is_no_file_is_refused_and_nobody_waits_for_who_writes_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let said = crate::config::load(&pipe).unwrap_err().to_string();
+    assert!(said.contains("pipe: it is not a file"), "{said}");
+}
+
+#[test]
+fn a_name_that_would_steer_a_terminal_is_no_interface() {
+    let said = parse("interfaces = [\"\\u001b[31mx\"]").unwrap_err().to_string();
+    assert!(said.contains("cannot be the name of an interface"), "{said}");
+    assert!(!said.contains('\u{1b}'), "{said:?}");
+}

@@ -1,10 +1,10 @@
 //! TLS for the checks that want it.
 
-use std::fs;
 use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use realserver_agent::operators_file;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
@@ -93,12 +93,8 @@ fn trusting() -> Result<Arc<ClientConfig>, Outcome> {
 fn verifying(file: &Path) -> Result<ClientConfig, Outcome> {
     let unable = |why: &str| Outcome::Unable(format!("authority {}: {why}", file.display()));
     let unreadable = |error: std::io::Error| unable(&trouble::words(&error));
-    // To open a pipe would wait for whoever writes to it.
-    if !fs::metadata(file).map_err(unreadable)?.is_file() {
-        return Err(unable("not a file"));
-    }
     let mut pem = Vec::new();
-    let opened = fs::File::open(file).map_err(unreadable)?;
+    let opened = operators_file::open(file).map_err(unreadable)?;
     opened.take(MOST).read_to_end(&mut pem).map_err(unreadable)?;
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&pem) {

@@ -67,7 +67,8 @@ impl Way {
     /// When the key cannot be read, or there is no socket.
     pub fn over_network(to: IpAddr, key: &Path) -> Result<Way, NoAnswer> {
         let wrong = |problem: String| NoAnswer::Key(key.to_owned(), problem);
-        let bytes = std::fs::read(key).map_err(|error| wrong(error.to_string()))?;
+        let bytes =
+            realserver_agent::key_file::bytes(key).map_err(|error| wrong(error.to_string()))?;
         // As the node reads it: without the end of the line.
         let secret = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
         let secret = ClusterKey::new(secret).map_err(|error| wrong(error.to_string()))?;

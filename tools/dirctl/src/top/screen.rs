@@ -90,16 +90,22 @@ fn prepare(sender: &SyncSender<News>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut signals = {
         let _inside = runtime.enter();
-        let kinds = [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt()];
+        let kinds = [
+            SignalKind::terminate(),
+            SignalKind::hangup(),
+            SignalKind::interrupt(),
+            SignalKind::quit(),
+        ];
         kinds.map(signal).into_iter().collect::<io::Result<Vec<_>>>()?
     };
     start("signals", sender, move |sender| {
         runtime.block_on(async {
-            if let [terminate, hangup, interrupt] = signals.as_mut_slice() {
+            if let [terminate, hangup, interrupt, quit] = signals.as_mut_slice() {
                 tokio::select! {
                     _ = terminate.recv() => {}
                     _ = hangup.recv() => {}
                     _ = interrupt.recv() => {}
+                    _ = quit.recv() => {}
                 }
             }
         });
