@@ -5,7 +5,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -22,8 +22,10 @@ use super::replies::{self, Reply};
 use super::routes::Shared;
 use super::server::protocol;
 
-/// Clients served at a time; others wait for their turn to be accepted.
-const CLIENTS: usize = 16;
+/// Clients at a time that may take their time to ask; others wait for their turn to be accepted.
+const CLIENTS: usize = 256;
+/// Answers at a time: each is a page of up to megabytes until it has been read.
+const ANSWERS: usize = 16;
 /// How long a client may take to ask.
 const QUESTION: Duration = Duration::from_secs(2);
 /// How long it may leave an answer unread.
@@ -45,6 +47,7 @@ pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 /// Serves until it is dropped.
 pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     let places = Arc::new(Semaphore::new(CLIENTS));
+    let answers = Arc::new(Semaphore::new(ANSWERS));
     let mut clients = JoinSet::new();
     loop {
         // Never closed, so there will be a place.
@@ -61,7 +64,7 @@ pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
                 Some(_) = clients.join_next() => {}
             }
         };
-        let client = converse(stream, Arc::clone(&shared));
+        let client = converse(stream, Arc::clone(&shared), Arc::clone(&answers));
         clients.spawn(async move {
             client.await;
             drop(place);
@@ -70,10 +73,19 @@ pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 /// One request to a connection, so that nobody keeps a place.
-async fn converse(stream: TcpStream, shared: Arc<Shared>) {
+async fn converse(stream: TcpStream, shared: Arc<Shared>, answers: Arc<Semaphore>) {
     let mut protocol = protocol(&shared.limits);
     protocol.keep_alive(false).header_read_timeout(QUESTION);
-    let service = service_fn(move |request| answer(request, Arc::clone(&shared)));
+    // Taken when the question has come, kept until the answer has gone.
+    let place = Arc::new(OnceLock::new());
+    let service = service_fn(|request| {
+        let (shared, answers, place) = (shared.clone(), answers.clone(), place.clone());
+        async move {
+            // Never closed, and there is one question to a connection.
+            let _ = place.set(answers.acquire_owned().await);
+            answer(request, shared).await
+        }
+    });
     let io = TokioIo::new(Guarded::new(stream, PATIENCE));
     if let Err(error) = protocol.serve_connection(io, service).await {
         tracing::debug!(%error, "a client of the metrics left early");

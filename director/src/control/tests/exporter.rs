@@ -1,6 +1,6 @@
 //! Metrics over TCP: what is served there, and what is not.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,10 +51,19 @@ fn the_address_for_metrics_gives_out_metrics_and_nothing_of_the_control_api() {
 #[test]
 fn clients_of_the_metrics_that_say_nothing_do_not_keep_others_out_for_ever() {
     let address = served();
-    let silent: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(address).unwrap()).collect();
-    let page = ask(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
-    assert!(page.starts_with("HTTP/1.1 200 "), "{page}");
-    drop(silent);
+    let ask = || {
+        let page = ask(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert!(page.starts_with("HTTP/1.1 200 "), "{page}");
+    };
+    let silent = || TcpStream::connect(address).unwrap();
+    let few: Vec<TcpStream> = (0..100).map(|_| silent()).collect();
+    ask();
+    let last = few.last().unwrap();
+    last.set_nonblocking(true).unwrap();
+    assert_eq!(last.peek(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock, "still there");
+    let many: Vec<TcpStream> = (0..300).map(|_| silent()).collect();
+    ask();
+    drop((few, many));
 }
 
 #[test]
