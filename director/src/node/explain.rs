@@ -5,6 +5,7 @@
 
 use std::net::SocketAddr;
 
+use ::nlb::filter::Reason;
 use forwarding::wire::{protocol, tcp};
 use forwarding::{Fragment, Headers, parse};
 
@@ -180,10 +181,11 @@ fn conclude(explanation: &mut Explanation, reply: &NlbReply) {
         ([(_, view), ..], _) if is_for_all(view) => {
             (Outcome::Passed, view.reason.clone(), view.meaning.clone())
         }
-        ([..], Some(view)) if takers.is_empty() => {
-            (Outcome::Dropped, view.reason.clone(), view.meaning.clone())
+        ([], Some(view)) => {
+            let (reason, meaning) = why_nobody(reply, view);
+            (Outcome::Dropped, reason, meaning)
         }
-        ([], _) => {
+        ([], None) => {
             let meaning = "No host could say what its filter does with it.".to_owned();
             (Outcome::Dropped, "no_answer".to_owned(), meaning)
         }
@@ -197,6 +199,23 @@ fn conclude(explanation: &mut Explanation, reply: &NlbReply) {
         }
     };
     (explanation.outcome, explanation.reason, explanation.meaning) = (outcome, reason, meaning);
+}
+
+/// Why no host takes it: its owner knows best. `any`: what one of the hosts says.
+fn why_nobody(reply: &NlbReply, any: &FilterView) -> (String, String) {
+    let of_owner = reply.answers.iter().find(|answer| Some(answer.host) == any.owner);
+    let Some(NlbView::Filter(view)) = of_owner.and_then(|answer| answer.view.as_deref()) else {
+        return (any.reason.clone(), any.meaning.clone());
+    };
+    if view.reason != Reason::NotOwner.label() {
+        return (view.reason.clone(), view.meaning.clone());
+    }
+    let who = of_owner.map(who).unwrap_or_default();
+    let meaning = format!(
+        "The bucket is given to {who}, which does not serve it yet: buckets change hands within a few \
+         heartbeats of a convergence. Ask again."
+    );
+    ("handover".to_owned(), meaning)
 }
 
 /// What every host takes for itself: nobody owns it.
@@ -254,7 +273,7 @@ mod tests {
     fn answer(host: u8, passes: bool) -> NlbAnswer {
         let view = FilterView {
             passes,
-            reason: if passes { "owned" } else { "not-owned" }.to_owned(),
+            reason: if passes { "owned" } else { "not-owner" }.to_owned(),
             meaning: "as the test says".to_owned(),
             slot: Some(1),
             bucket: Some(40),
@@ -306,7 +325,9 @@ mod tests {
 
     #[test]
     fn a_packet_that_nobody_takes_or_two_do_is_not_called_served() {
-        assert_eq!(ask("192.0.2.10", None, &[]).outcome, Outcome::Dropped);
+        let nobody = ask("192.0.2.10", None, &[]);
+        assert_eq!((nobody.outcome, nobody.reason.as_str()), (Outcome::Dropped, "handover"));
+        assert!(nobody.meaning.contains("given to host 2 (node2)"), "{}", nobody.meaning);
         let both = ask("192.0.2.10", None, &[1, 3]);
         assert_eq!((both.outcome, both.reason.as_str()), (Outcome::Dropped, "hosts_disagree"));
         assert!(both.meaning.starts_with("Hosts 1, 3 all take it"));
