@@ -43,10 +43,12 @@ install() { dpkg --install --force-confnew /tmp/switchyard.deb; }
 $SCRIPT"
 "#;
 
-/// Runs a script in a copy of the system that has no package ipvsadm, unless it is to `keep` it.
+/// Runs a script in a copy of the system that has no package ipvsadm, nor any that depends on it, unless it is
+/// to `keep` them.
 fn run(deb: &Path, keep: bool, script: &str) -> Output {
     // Its scripts want an init system that the copy does not run.
-    let gone = "dpkg --purge --force-all switchyard ipvsadm >/dev/null 2>&1 || true\nrm -rf /etc/switchyard\n";
+    let gone = "dependents=$(dpkg-query -W -f '${Package}: ${Depends}\\n' | sed -n 's/: .*\\bipvsadm\\b.*//p')\n\
+        dpkg --purge --force-all switchyard ipvsadm $dependents >/dev/null 2>&1 || true\nrm -rf /etc/switchyard\n";
     let script = if keep { script.to_owned() } else { format!("{gone}{script}") };
     let mut command = Command::new("unshare");
     command.args(["-mpf", "sh", "-c", COPY]).env("DEB", deb).env("SCRIPT", script);
