@@ -1,10 +1,13 @@
 //! One connection: who talks to whom through which server, and how far it has come.
 
-use std::collections::HashMap;
+mod sketch;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
+
+pub(super) use sketch::{Controls, Sketch};
 
 use super::connections::{Binding, MANY};
 use super::ftp::Helper;
@@ -87,66 +90,6 @@ pub struct Connection {
     is_own: bool,
 }
 
-/// What a connection is at one time, apart from it.
-pub(super) struct Sketch {
-    pub(super) tuple: Tuple,
-    /// Of the original.
-    pub(super) binding: Arc<Binding>,
-    server_endpoint: Endpoint,
-    state: State,
-    expires: Duration,
-    no_output: bool,
-    active: bool,
-    packets: u8,
-    extra: Option<Extra>,
-}
-
-/// Copies of what connections share, by where the original is in memory.
-#[derive(Default)]
-pub(super) struct Controls(HashMap<*const Control, Arc<Control>>);
-
-impl Controls {
-    /// The copy of `control`.
-    fn of(&mut self, control: &Arc<Control>) -> Arc<Control> {
-        let copy = self.0.entry(Arc::as_ptr(control));
-        copy.or_insert_with(|| {
-            let number = |it: &AtomicU32| AtomicU32::new(it.load(Relaxed));
-            let call = |call: &Call| Box::new(Call { id: call.id.clone(), ..*call });
-            Arc::new(Control {
-                children: number(&control.children),
-                assured: AtomicBool::new(control.assured.load(Relaxed)),
-                lifetime: number(&control.lifetime),
-                call: control.call.as_deref().map(call),
-            })
-        })
-        .clone()
-    }
-}
-
-impl Sketch {
-    /// A connection as this one was, by another binding: for a table of its own. It is not counted on
-    /// the server, which is a copy too and counts it already.
-    pub(super) fn made(self, binding: Arc<Binding>, controls: &mut Controls) -> Connection {
-        let extra = self.extra.map(|Extra { control, ftp, server }| {
-            let control = control.map(|control| controls.of(&control));
-            let ftp = ftp.map(|helper| helper.sharing(|control| controls.of(control)));
-            Box::new(Extra { control, ftp, server })
-        });
-        Connection {
-            tuple: self.tuple,
-            server_endpoint: self.server_endpoint,
-            binding,
-            state: self.state,
-            expires: self.expires,
-            no_output: self.no_output,
-            active: self.active,
-            packets: self.packets,
-            extra,
-            is_own: false,
-        }
-    }
-}
-
 /// What the table knows of a connection.
 pub(super) struct Parts {
     pub(super) tuple: Tuple,
@@ -194,25 +137,6 @@ impl Connection {
             packets: parts.packets,
             extra: parts.extra,
             is_own: false,
-        }
-    }
-
-    /// What it is now.
-    pub(super) fn sketch(&self) -> Sketch {
-        let extra = self.extra.as_deref().map(|extra| {
-            let ftp = extra.ftp.as_ref().map(|helper| helper.sharing(Arc::clone));
-            Extra { control: extra.control.clone(), ftp, server: extra.server }
-        });
-        Sketch {
-            tuple: self.tuple,
-            binding: self.binding.clone(),
-            server_endpoint: self.server_endpoint,
-            state: self.state,
-            expires: self.expires,
-            no_output: self.no_output,
-            active: self.active,
-            packets: self.packets,
-            extra,
         }
     }
 

@@ -122,11 +122,15 @@ impl Dispatcher {
             true => Some(sip::call_id(frame, headers).ok_or(Stop::Drop(DropReason::NoCallId))?),
             false => None,
         };
-        let name = if service.goes_by_name() { question_name(frame, headers) } else { None };
-        if service.goes_by_name() {
-            let what = "name in the question";
-            self.witness.note(|| Decision::Named { what, is_there: name.is_some() });
-        }
+        let name = match service.goes_by_name() {
+            true => {
+                let name = question_name(frame, headers);
+                let what = "name in the question";
+                self.witness.note(|| Decision::Named { what, is_there: name.is_some() });
+                name
+            }
+            false => None,
+        };
         let connection = self.connect(now, service, headers, Named { call, name })?;
         self.enter(now, headers, signal, connection)
     }

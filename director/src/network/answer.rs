@@ -7,23 +7,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::announce::{
-    ALL_NODES, ALL_NODES_MAC, BROADCAST, ETHERTYPE_ARP, ETHERTYPE_IPV6, ICMPV6, LEAST_PAYLOAD,
-    OVERRIDE, advertisement, checksum,
+use super::frames::{
+    ALL_NODES, ALL_NODES_MAC, ARP_HEAD, BROADCAST, ETHERNET, ETHERTYPE_ARP, ETHERTYPE_IPV6, ICMPV6,
+    NEIGHBOUR_SOLICITATION, NO_MAC, OVERRIDE, REPLY, REQUEST, SOLICITED, SOURCE_LINK_LAYER_ADDRESS,
+    advertisement, arp, checksum, framed, link_layer_address,
 };
 
-/// Length of an Ethernet header without tags.
-const ETHERNET: usize = 14;
 /// Length of an ARP packet for IPv4 on Ethernet (RFC 826).
 const ARP: usize = 28;
-/// Hardware Ethernet, protocol IPv4, lengths 6 and 4.
-const ARP_HEAD: [u8; 6] = [0, 1, 8, 0, 6, 4];
-const REQUEST: u16 = 1;
-const REPLY: u16 = 2;
-const NEIGHBOUR_SOLICITATION: u8 = 135;
-const SOURCE_LINK_LAYER_ADDRESS: u8 = 1;
-/// The S flag: an answer to a question (RFC 4861 §4.4).
-const SOLICITED: u8 = 0x40;
 
 /// The answer to `frame`, when that asks for the Ethernet address of one of `is_vip`: an ARP reply
 /// or a neighbour advertisement that says `cluster`, sent by `own`. `None` for every other frame,
@@ -49,11 +40,12 @@ pub fn answer(
 pub fn cluster_announcement(own: [u8; 6], cluster: [u8; 6], vip: IpAddr) -> Vec<u8> {
     match vip {
         IpAddr::V4(v4) => {
-            framed(BROADCAST, own, ETHERTYPE_ARP, &arp(REQUEST, (cluster, v4), ([0; 6], v4)))
+            let body = arp(REQUEST, (cluster, v4), (NO_MAC, v4));
+            framed(BROADCAST, own, None, ETHERTYPE_ARP, &body)
         }
         IpAddr::V6(v6) => {
             let body = advertisement(cluster, v6, ALL_NODES, OVERRIDE);
-            framed(ALL_NODES_MAC, own, ETHERTYPE_IPV6, &body)
+            framed(ALL_NODES_MAC, own, None, ETHERTYPE_IPV6, &body)
         }
     }
 }
@@ -75,18 +67,7 @@ fn arp_reply(
         return None;
     }
     let body = arp(REPLY, (cluster, target), (mac, asker));
-    Some(framed(mac, own, ETHERTYPE_ARP, &body))
-}
-
-fn arp(operation: u16, sender: ([u8; 6], Ipv4Addr), target: ([u8; 6], Ipv4Addr)) -> Vec<u8> {
-    let mut packet = Vec::with_capacity(LEAST_PAYLOAD);
-    packet.extend_from_slice(&ARP_HEAD);
-    packet.extend_from_slice(&operation.to_be_bytes());
-    for (mac, address) in [sender, target] {
-        packet.extend_from_slice(&mac);
-        packet.extend_from_slice(&address.octets());
-    }
-    packet
+    Some(framed(mac, own, None, ETHERTYPE_ARP, &body))
 }
 
 /// The answer to a neighbour solicitation (RFC 4861 §7.1.1 says which are valid).
@@ -121,41 +102,16 @@ fn solicited(
     if source.is_unspecified() {
         return None;
     }
-    let to = source_mac(&icmp[24..]).unwrap_or(from);
+    let to = link_layer_address(SOURCE_LINK_LAYER_ADDRESS, &icmp[24..]).unwrap_or(from);
     if !is_unicast(to) {
         return None;
     }
     let body = advertisement(cluster, target, source, SOLICITED | OVERRIDE);
-    Some(framed(to, own, ETHERTYPE_IPV6, &body))
-}
-
-/// The source link-layer address among the options of a solicitation.
-fn source_mac(mut options: &[u8]) -> Option<[u8; 6]> {
-    while let [kind, units, ..] = *options {
-        let (option, rest) = options.split_at_checked(usize::from(units) * 8)?;
-        if kind == SOURCE_LINK_LAYER_ADDRESS {
-            return option.get(2..8)?.try_into().ok();
-        }
-        if option.is_empty() {
-            return None;
-        }
-        options = rest;
-    }
-    None
+    Some(framed(to, own, None, ETHERTYPE_IPV6, &body))
 }
 
 fn is_unicast(mac: [u8; 6]) -> bool {
     mac[0] & 1 == 0 && mac != [0; 6]
-}
-
-fn framed(to: [u8; 6], from: [u8; 6], ethertype: u16, body: &[u8]) -> Vec<u8> {
-    let mut frame = Vec::with_capacity(ETHERNET + body.len().max(LEAST_PAYLOAD));
-    frame.extend_from_slice(&to);
-    frame.extend_from_slice(&from);
-    frame.extend_from_slice(&ethertype.to_be_bytes());
-    frame.extend_from_slice(body);
-    frame.resize(frame.len().max(ETHERNET + LEAST_PAYLOAD), 0);
-    frame
 }
 
 #[cfg(test)]
@@ -188,7 +144,7 @@ mod tests {
 
     fn who_has(target: Ipv4Addr, asker: Ipv4Addr) -> Vec<u8> {
         let body = arp(REQUEST, (CLIENT, asker), ([0; 6], target));
-        framed(BROADCAST, CLIENT, ETHERTYPE_ARP, &body)
+        framed(BROADCAST, CLIENT, None, ETHERTYPE_ARP, &body)
     }
 
     fn solicitation(target: Ipv6Addr, source: Ipv6Addr, options: &[u8]) -> Vec<u8> {
@@ -202,7 +158,7 @@ mod tests {
         packet.extend_from_slice(&source.octets());
         packet.extend_from_slice(&to.octets());
         packet.extend_from_slice(&icmp);
-        framed([0x33, 0x33, 0xff, 0, 0, 0x10], CLIENT, ETHERTYPE_IPV6, &packet)
+        framed([0x33, 0x33, 0xff, 0, 0, 0x10], CLIENT, None, ETHERTYPE_IPV6, &packet)
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod change;
 mod dump;
 mod error;
 mod follower;
+mod frames;
 mod messages;
 mod neighbours;
 mod own_addresses;

@@ -4,16 +4,13 @@
 //! probe), so that nobody learns anything from it; a neighbour solicitation needs one, and takes a
 //! link-local one.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::announce::{BROADCAST, ETHERTYPE_ARP, ETHERTYPE_IPV6, ICMPV6, LEAST_PAYLOAD, checksum};
-
-/// Length of an Ethernet header without tags.
-const ETHERNET: usize = 14;
-const NEIGHBOUR_SOLICITATION: u8 = 135;
-const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
-const SOURCE_LINK_LAYER_ADDRESS: u8 = 1;
-const TARGET_LINK_LAYER_ADDRESS: u8 = 2;
+use super::frames::{
+    ARP_HEAD, BROADCAST, ETHERNET, ETHERTYPE_ARP, ETHERTYPE_IPV6, ICMPV6, NEIGHBOUR_ADVERTISEMENT,
+    NEIGHBOUR_SOLICITATION, NO_MAC, REPLY, REQUEST, SOURCE_LINK_LAYER_ADDRESS,
+    TARGET_LINK_LAYER_ADDRESS, arp, framed, link_layer_address, neighbour_message,
+};
 
 /// The ethertype of question and answer about `target`.
 pub fn ethertype(target: IpAddr) -> u16 {
@@ -26,11 +23,8 @@ pub fn ethertype(target: IpAddr) -> u16 {
 pub fn question(mac: [u8; 6], target: IpAddr, link_local: Option<Ipv6Addr>) -> Option<Vec<u8>> {
     let (to, body) = match target {
         IpAddr::V4(target) => {
-            let mut arp = vec![0, 1, 8, 0, 6, 4, 0, 1]; // Ethernet, IPv4, lengths, request
-            arp.extend_from_slice(&mac);
-            arp.extend_from_slice(&[0; 10]); // no sender, and nobody's Ethernet address
-            arp.extend_from_slice(&target.octets());
-            (BROADCAST, arp)
+            let nobody = Ipv4Addr::UNSPECIFIED;
+            (BROADCAST, arp(REQUEST, (mac, nobody), (NO_MAC, target)))
         }
         IpAddr::V6(target) => {
             let [.., a, b, c] = target.octets();
@@ -44,16 +38,13 @@ pub fn question(mac: [u8; 6], target: IpAddr, link_local: Option<Ipv6Addr>) -> O
                 0xff00 | u16::from(a),
                 u16::from_be_bytes([b, c]),
             );
-            ([0x33, 0x33, 0xff, a, b, c], solicitation(mac, target, link_local?, group))
+            let ours = (SOURCE_LINK_LAYER_ADDRESS, mac);
+            let kind = (NEIGHBOUR_SOLICITATION, 0);
+            let body = neighbour_message(kind, target, ours, link_local?, group);
+            ([0x33, 0x33, 0xff, a, b, c], body)
         }
     };
-    let mut frame = Vec::with_capacity(ETHERNET + body.len().max(LEAST_PAYLOAD));
-    frame.extend_from_slice(&to);
-    frame.extend_from_slice(&mac);
-    frame.extend_from_slice(&ethertype(target).to_be_bytes());
-    frame.extend_from_slice(&body);
-    frame.resize(frame.len().max(ETHERNET + LEAST_PAYLOAD), 0);
-    Some(frame)
+    Some(framed(to, mac, None, ethertype(target), &body))
 }
 
 /// The Ethernet address that `frame` says `target` has, when it is an answer about it. Anything
@@ -66,7 +57,7 @@ pub fn owner(frame: &[u8], target: IpAddr) -> Option<[u8; 6]> {
     match target {
         IpAddr::V4(target) => {
             let reply: &[u8; 18] = body.first_chunk()?;
-            let is_reply = reply[..8] == [0, 1, 8, 0, 6, 4, 0, 2];
+            let is_reply = reply[..6] == ARP_HEAD && reply[6..8] == REPLY.to_be_bytes();
             (is_reply && reply[14..18] == target.octets())
                 .then(|| std::array::from_fn(|byte| reply[8 + byte]))
         }
@@ -82,39 +73,10 @@ pub fn owner(frame: &[u8], target: IpAddr) -> Option<[u8; 6]> {
             if !is_advertisement {
                 return None;
             }
-            option(&icmp[24..]).or_else(|| header[6..12].try_into().ok())
+            link_layer_address(TARGET_LINK_LAYER_ADDRESS, &icmp[24..])
+                .or_else(|| header[6..12].try_into().ok())
         }
     }
-}
-
-/// The target's Ethernet address among the options of an advertisement.
-fn option(mut options: &[u8]) -> Option<[u8; 6]> {
-    while let [kind, units, ..] = *options {
-        let (option, rest) = options.split_at_checked(usize::from(units) * 8)?;
-        if kind == TARGET_LINK_LAYER_ADDRESS {
-            return option.get(2..8)?.try_into().ok();
-        }
-        if option.is_empty() {
-            return None;
-        }
-        options = rest;
-    }
-    None
-}
-
-/// A neighbour solicitation (RFC 4861 §4.3) with its IPv6 header.
-fn solicitation(mac: [u8; 6], target: Ipv6Addr, source: Ipv6Addr, to: Ipv6Addr) -> Vec<u8> {
-    let mut icmp = vec![NEIGHBOUR_SOLICITATION, 0, 0, 0, 0, 0, 0, 0];
-    icmp.extend_from_slice(&target.octets());
-    icmp.extend_from_slice(&[SOURCE_LINK_LAYER_ADDRESS, 1]);
-    icmp.extend_from_slice(&mac);
-    let sum = checksum(source, to, &icmp);
-    icmp[2..4].copy_from_slice(&sum.to_be_bytes());
-    let mut packet = vec![0x60, 0, 0, 0, 0, icmp.len() as u8, ICMPV6, 255];
-    packet.extend_from_slice(&source.octets());
-    packet.extend_from_slice(&to.octets());
-    packet.extend_from_slice(&icmp);
-    packet
 }
 
 #[cfg(test)]
