@@ -51,9 +51,27 @@ impl Worker {
                 self.dispatcher.locate(sighting);
             }
         }
+        // Asked once and not of every packet: what is captured goes by code of its own.
+        match self.watcher.wants_forwarded() {
+            false => self.carry::<false>(now, services, port, batch, plain),
+            true => self.carry::<true>(now, services, port, batch, plain),
+        }
+    }
+
+    /// Decides on the frames of a batch, those with a bit in `plain` by the short way where that can be.
+    /// `CAPTURED`: somebody wants to see them.
+    #[inline(always)]
+    fn carry<const CAPTURED: bool>(
+        &mut self,
+        now: Duration,
+        services: &Services,
+        port: usize,
+        batch: &mut Vec<Frame>,
+        plain: u64,
+    ) {
         let moment = Moment::of(now);
         for (place, mut frame) in batch.drain(..).enumerate() {
-            if self.watcher.wants_forwarded() {
+            if CAPTURED {
                 self.watcher.remember(port, self.pool.bytes(&frame));
             }
             let (start, len) = (frame.start(), frame.len());
@@ -68,11 +86,11 @@ impl Worker {
             match carried {
                 Some(carried) => {
                     let start = packet.start();
-                    if self.watcher.wants_forwarded() {
+                    if CAPTURED {
                         let translated = source_of_answer(packet.bytes(), carried.method);
                         self.watcher.note(Outcome::Forwarded(carried.method), translated);
                     }
-                    self.depart(frame, start, &carried);
+                    self.depart::<CAPTURED>(frame, start, &carried);
                 }
                 None => self.decide(now, services, port, frame, now),
             }
@@ -97,7 +115,7 @@ impl Worker {
 
     /// Queues the frame, which begins at `start` of its chunk.
     #[inline(always)]
-    fn depart(&mut self, mut frame: Frame, start: usize, carried: &Carried) {
+    fn depart<const CAPTURED: bool>(&mut self, mut frame: Frame, start: usize, carried: &Carried) {
         let Carried { method, port, partial, end, .. } = *carried;
         let Some(out) = self.out.get_mut(port) else { return self.pool.release(frame) };
         self.pool.reshape(&mut frame, start, end);
@@ -112,7 +130,7 @@ impl Worker {
             None => None,
         };
         self.status.verdicts.transmitted(method);
-        if self.watcher.wants_forwarded() {
+        if CAPTURED {
             let left = Outcome::Left(method);
             self.watcher.note_leaving(left, port, self.pool.bytes(&frame));
         }
