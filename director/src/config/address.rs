@@ -2,9 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use realserver_agent::settings::spelling::nearest;
+
 use super::fields::Field;
 use super::problem::Report;
-use super::spelling::nearest;
 use crate::control::api::Protocol;
 
 const PROTOCOLS: &[(&str, Protocol)] =

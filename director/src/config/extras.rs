@@ -1,24 +1,23 @@
 //! The keys of `[[service]]` that go beyond the kernel's IPVS. What a file does not name is off, but
 //! for `bias`.
 
-use std::time::Duration;
+use realserver_agent::settings::spelling::list;
 
 use super::fields::{Field, Fields};
 use super::problem::Report;
-use super::settings::{LONGEST_TIMEOUT, TIMEOUTS};
-use super::spelling::list;
+use super::settings::TIMEOUTS;
 use crate::control::api::{
     Bias, BiasWindow, Extras, GoneServer, MssClamp, NoDestination, OwnTimeouts, Placement,
     Protocol, Teardown,
 };
 
-const GONE_SERVER: &[(&str, GoneServer)] =
+pub(super) const GONE_SERVER: &[(&str, GoneServer)] =
     &[("drop", GoneServer::Drop), ("rst", GoneServer::Rst), ("reschedule", GoneServer::Reschedule)];
 
-const NO_DESTINATION: &[(&str, NoDestination)] =
+pub(super) const NO_DESTINATION: &[(&str, NoDestination)] =
     &[("icmp", NoDestination::Icmp), ("rst", NoDestination::Rst)];
 
-const TEARDOWN: &[(&str, Teardown)] =
+pub(super) const TEARDOWN: &[(&str, Teardown)] =
     &[("lazy", Teardown::Lazy), ("eager", Teardown::Eager), ("none", Teardown::None)];
 
 /// Schedulers that count connections, so that those in progress can count for more.
@@ -74,7 +73,7 @@ fn bias_window(
     report: &mut Report<'_>,
 ) -> Option<BiasWindow> {
     let field = fields.get("bias_window")?;
-    let window = field.time(Duration::from_millis(100)..=Duration::from_secs(60), report)?;
+    let window = field.time(report)?;
     if !BIASED.contains(&scheduler) {
         counts_nothing(&field, scheduler, report);
     }
@@ -112,11 +111,11 @@ fn timeouts(
     protocol: Option<Protocol>,
     report: &mut Report<'_>,
 ) -> Option<OwnTimeouts> {
-    let table = fields.get("timeouts")?.table(TIMEOUTS, "{ tcp = \"1h\" }", report)?;
+    let table = fields.get("timeouts")?.table(&[TIMEOUTS], "{ tcp = \"1h\" }", report)?;
     let mut seconds = |key, owner| {
         let field: Field<'_> = table.get(key)?;
         belongs_to(owner, protocol, &field, report);
-        field.seconds(1..=LONGEST_TIMEOUT, report)
+        field.seconds(report)
     };
     Some(OwnTimeouts {
         tcp: seconds("tcp", Protocol::Tcp).unwrap_or_default(),
@@ -154,7 +153,5 @@ fn mss_clamp(
     if field.is_boolean() {
         return field.boolean(report).map(MssClamp::ByRoute);
     }
-    let range = i64::from(MssClamp::LEAST)..=i64::from(MssClamp::MOST);
-    let bytes = field.integer(range, ", or true for what the route carries", report)?;
-    u16::try_from(bytes).ok().map(MssClamp::Bytes)
+    field.number(", or true for what the route carries", report).map(MssClamp::Bytes)
 }

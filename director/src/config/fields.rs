@@ -5,18 +5,23 @@
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
+use realserver_agent::settings::key::{KeySpec, Range as Values};
+use realserver_agent::settings::spelling::{list, nearest};
+use realserver_agent::settings::{duration, share};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::duration;
 use super::problem::Report;
-use super::spelling::{list, nearest};
+
+/// The keys of a table: lists of them, since some tables have keys in common.
+pub(super) type Known = &'static [&'static [KeySpec]];
 
 /// One table whose keys are known.
 pub(super) struct Fields<'a> {
     path: String,
     span: Range<usize>,
     table: &'a DeTable<'a>,
+    known: Known,
 }
 
 /// One value with its key path.
@@ -25,13 +30,16 @@ pub(super) struct Field<'a> {
     /// Path of the key, for error texts.
     pub(super) path: String,
     value: &'a Spanned<DeValue<'a>>,
+    /// Which values are right, of this or of its items. Of an unknown key none are said to be, and what
+    /// it is read as is nothing: that it is unknown has been told.
+    values: Values,
 }
 
 impl<'a> Fields<'a> {
     /// The whole document.
     pub(super) fn root(
         document: &'a Spanned<DeTable<'a>>,
-        known: &[&str],
+        known: Known,
         report: &mut Report<'_>,
     ) -> Fields<'a> {
         // The root has no header line to point at: what is missing is missing at the top.
@@ -42,22 +50,31 @@ impl<'a> Fields<'a> {
         path: String,
         span: Range<usize>,
         table: &'a DeTable<'a>,
-        known: &[&str],
+        known: Known,
         report: &mut Report<'_>,
     ) -> Fields<'a> {
-        let fields = Fields { path, span, table };
+        let fields = Fields { path, span, table, known };
         for (key, _) in table.iter() {
             let word: &str = key.get_ref();
-            if !known.contains(&word) {
-                let remedy = match nearest(word, known) {
-                    Some(near) => format!("did you mean {near}? known are {}", list(known)),
-                    None => format!("remove it; known are {}", list(known)),
+            if fields.spec(word).is_none() {
+                let known: Vec<&str> = fields.specs().map(|spec| spec.name).collect();
+                let remedy = match nearest(word, &known) {
+                    Some(near) => format!("did you mean {near}? known are {}", list(&known)),
+                    None => format!("remove it; known are {}", list(&known)),
                 };
                 let path = fields.path_of(word);
                 report.add(&key.span(), path, "unknown key", remedy);
             }
         }
         fields
+    }
+
+    fn specs(&self) -> impl Iterator<Item = &'static KeySpec> {
+        self.known.iter().copied().flatten()
+    }
+
+    fn spec(&self, key: &str) -> Option<&'static KeySpec> {
+        self.specs().find(|spec| spec.name == key)
     }
 
     /// The path that a key of this table has.
@@ -70,7 +87,12 @@ impl<'a> Fields<'a> {
 
     /// The value of `key`, when it is there.
     pub(super) fn get(&self, key: &str) -> Option<Field<'a>> {
-        self.table.get(key).map(|value| Field { path: self.path_of(key), value })
+        let values = |spec: &KeySpec| spec.range;
+        self.table.get(key).map(|value| Field {
+            path: self.path_of(key),
+            value,
+            values: self.spec(key).map_or(Values::Any, values),
+        })
     }
 
     /// Notes that the table as a whole is wrong.
@@ -138,7 +160,7 @@ impl<'a> Field<'a> {
     /// that is for who reads it as a [`table`](Field::table).
     pub(super) fn key(&self, key: &str) -> Option<Field<'a>> {
         let value = self.value.get_ref().as_table()?.get(key)?;
-        Some(Field { path: format!("{}.{key}", self.path), value })
+        Some(Field { path: format!("{}.{key}", self.path), value, values: Values::Any })
     }
 
     /// Where the value starts, in bytes.
@@ -181,6 +203,16 @@ impl<'a> Field<'a> {
             self.wrong_type("true or false", "true or false without quotes", report);
         }
         value
+    }
+
+    /// A whole number that is right for the key; `meaning` is told with the range when it is not.
+    pub(super) fn number<T: TryFrom<i64>>(
+        &self,
+        meaning: &str,
+        report: &mut Report<'_>,
+    ) -> Option<T> {
+        let Values::Numbers(low, high) = self.values else { return None };
+        T::try_from(self.integer(low..=high, meaning, report)?).ok()
     }
 
     /// A whole number within `range`; `meaning` is told with the range when it is not.
@@ -231,34 +263,27 @@ impl<'a> Field<'a> {
         Some((written, time))
     }
 
-    /// A time within `range`, to the millisecond.
-    pub(super) fn time(
-        &self,
-        range: RangeInclusive<Duration>,
-        report: &mut Report<'_>,
-    ) -> Option<Duration> {
+    /// A time that is right for the key, to the millisecond.
+    pub(super) fn time(&self, report: &mut Report<'_>) -> Option<Duration> {
+        let Values::Times(low, high) = self.values else { return None };
         let (written, time) = self.any_time(report)?;
-        if range.contains(&time) {
+        if (low..=high).contains(&time) {
             return Some(time);
         }
-        let (low, high) = (duration::show_fine(*range.start()), duration::show_fine(*range.end()));
         self.wrong(
             format!("{written:?} is out of range"),
-            format!("give a time from {low} to {high}"),
+            format!("give a time from {} to {}", duration::show(low), duration::show(high)),
             report,
         );
         None
     }
 
-    /// A time in whole seconds within `range`.
-    pub(super) fn seconds(
-        &self,
-        range: RangeInclusive<u32>,
-        report: &mut Report<'_>,
-    ) -> Option<u32> {
-        let (low, high) = (duration::show(*range.start()), duration::show(*range.end()));
+    /// A time that is right for the key, in whole seconds.
+    pub(super) fn seconds(&self, report: &mut Report<'_>) -> Option<u32> {
         let (written, time) = self.any_time(report)?;
         if time.subsec_millis() != 0 {
+            let Values::Times(low, high) = self.values else { return None };
+            let (low, high) = (duration::show(low), duration::show(high));
             self.wrong(
                 format!("{written:?} is not a whole number of seconds"),
                 format!("connections are timed in seconds; give {low} to {high}"),
@@ -266,21 +291,33 @@ impl<'a> Field<'a> {
             );
             return None;
         }
-        let seconds = u32::try_from(time.as_secs()).ok().filter(|seconds| range.contains(seconds));
-        if seconds.is_none() {
+        u32::try_from(self.time(report)?.as_secs()).ok()
+    }
+
+    /// A share that is right for the key, in thousandths.
+    pub(super) fn share(&self, report: &mut Report<'_>) -> Option<u16> {
+        let Values::Shares(low, high) = self.values else { return None };
+        let text = self.text(share::GRAMMAR, report)?;
+        let Some(permille) = share::parse(text) else {
+            let remedy = format!("write {}", share::GRAMMAR);
+            self.wrong(format!("{text:?} is not a share"), remedy, report);
+            return None;
+        };
+        if !(low..=high).contains(&permille) {
             self.wrong(
-                format!("{written:?} is out of range"),
-                format!("give a time from {low} to {high}"),
+                format!("{text:?} is out of range"),
+                format!("give a share from {} to {}", share::show(low), share::show(high)),
                 report,
             );
+            return None;
         }
-        seconds
+        Some(permille)
     }
 
     /// A table with the given keys.
     pub(super) fn table(
         &self,
-        known: &[&str],
+        known: Known,
         example: &str,
         report: &mut Report<'_>,
     ) -> Option<Fields<'a>> {
@@ -305,6 +342,7 @@ impl<'a> Field<'a> {
                     .map(|(index, value)| Field {
                         path: format!("{}[{}]", self.path, index + 1),
                         value,
+                        values: self.values,
                     })
                     .collect(),
             ),

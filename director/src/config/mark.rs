@@ -1,13 +1,33 @@
 //! `[[mark]]`.
 
+use realserver_agent::settings::key::{KeySpec, key, names};
+
 use super::fields::{Field, Fields};
 use super::problem::Report;
 use crate::control::api::Protocol;
 use crate::fwmark::{BadPrefix, BadRule, MAX_RANGES, MAX_RULES, PortRange, Prefix, Rule};
 
 /// Keys of a rule.
-pub(super) const KEYS: &[&str] =
-    &["mark", "protocol", "source", "destination", "ports", "source_ports"];
+pub(super) const KEYS: &[KeySpec] = &[
+    key("mark", "the mark that packets get").numbers(1, u32::MAX as i64).required(),
+    key("protocol", "of this protocol; any of the three")
+        .words(|| names(PROTOCOLS))
+        .default("`\"any\"`"),
+    key("source", "where the packet comes from")
+        .default("anywhere")
+        .note("`\"198.51.100.0/24\"`, `\"2001:db8::/32\"`, an address"),
+    key("destination", "where it goes").default("anywhere").note("as `source`"),
+    key("ports", "its destination port is one of these")
+        .numbers(0, 65_535)
+        .of("array of numbers and texts")
+        .default("any")
+        .note("ranges as `\"8000-8099\"`, at most 15"),
+    key("source_ports", "its source port is one of these")
+        .numbers(0, 65_535)
+        .of("array of numbers and texts")
+        .default("any")
+        .note("as `ports`"),
+];
 
 const PROTOCOLS: &[(&str, Option<Protocol>)] = &[
     ("tcp", Some(Protocol::Tcp)),
@@ -36,7 +56,7 @@ pub(super) fn read_all(root: &Fields<'_>, report: &mut Report<'_>) -> Vec<Rule> 
     }
     let mut rules = Vec::new();
     for item in items {
-        if let Some(fields) = item.table(KEYS, example, report)
+        if let Some(fields) = item.table(&[KEYS], example, report)
             && let Some(rule) = read(&fields, report)
         {
             check(&fields, &item, &rule, report);
@@ -48,7 +68,7 @@ pub(super) fn read_all(root: &Fields<'_>, report: &mut Report<'_>) -> Vec<Rule> 
 
 fn read(fields: &Fields<'_>, report: &mut Report<'_>) -> Option<Rule> {
     let mark = match fields.get("mark") {
-        Some(field) => field.integer(1..=i64::from(u32::MAX), "", report),
+        Some(field) => field.number("", report),
         None => {
             fields.missing("mark", "add mark = 1, the fwmark of a service", report);
             None
@@ -63,7 +83,7 @@ fn read(fields: &Fields<'_>, report: &mut Report<'_>) -> Option<Rule> {
     let ports = ports(fields, "ports", report);
     let source_ports = self::ports(fields, "source_ports", report);
     Some(Rule {
-        mark: u32::try_from(mark?).ok()?,
+        mark: mark?,
         protocol: protocol?,
         source: source?,
         destination: destination?,
@@ -135,6 +155,5 @@ fn port(item: &Field<'_>, report: &mut Report<'_>) -> Option<PortRange> {
         }
         return range.ok();
     }
-    let port = item.integer(0..=65_535, "; ranges stand in quotes, \"8000-8099\"", report)?;
-    u16::try_from(port).ok().map(PortRange::one)
+    item.number("; ranges stand in quotes, \"8000-8099\"", report).map(PortRange::one)
 }

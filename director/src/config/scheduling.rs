@@ -1,12 +1,31 @@
 //! Schedulers, their flags by name, and what hashing ones go by.
 
+use realserver_agent::settings::key::{KeySpec, key, names};
+use realserver_agent::settings::spelling::{list, nearest};
+
 use super::fields::{Field, Fields, set};
 use super::problem::Report;
-use super::spelling::{list, nearest};
 use crate::control::api::{HashKey, Placement, Protocol};
 
 /// Keys of `scheduler`, in its long form.
-pub(super) const KEYS: &[&str] = &["name", "key", "sticky", "variants"];
+pub(super) const KEYS: &[KeySpec] = &[
+    key("name", "the scheduler").required().note("as above"),
+    key("key", "what decides on the server, see [dht](dht.md#keys)")
+        .words(|| names(HASH_KEYS))
+        .default("the scheduler's own")
+        .note("the last for UDP only; with `dht`, `mh`, `sh`, `dh`"),
+    key(
+        "sticky",
+        "servers of weight 0 keep their part, which their replicas serve; nobody else's keys move",
+    )
+    .boolean()
+    .default("`false`")
+    .note("with `dht`"),
+    key("variants", "rows of the table")
+        .numbers(1, u16::MAX as i64)
+        .default("512")
+        .note("with `dht`"),
+];
 
 /// How the long form is written.
 const EXAMPLE: &str = "{ name = \"dht\", key = \"dns-name\" }";
@@ -64,7 +83,7 @@ pub(super) fn scheduler(
     if !field.is_table() {
         return (name(&field, known, report).unwrap_or(default), placement);
     }
-    let Some(table) = field.table(KEYS, EXAMPLE, report) else {
+    let Some(table) = field.table(&[KEYS], EXAMPLE, report) else {
         return (default, placement);
     };
     let Some(name_field) = table.get("name") else {
@@ -89,8 +108,7 @@ pub(super) fn scheduler(
     }
     set(&mut placement.sticky, &table, "sticky", |field| field.boolean(report));
     set(&mut placement.variants, &table, "variants", |field| {
-        let variants = field.integer(1..=i64::from(u16::MAX), ": rows of the table", report)?;
-        u16::try_from(variants).ok()
+        field.number(": rows of the table", report)
     });
     (name, placement)
 }

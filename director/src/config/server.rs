@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
+use realserver_agent::settings::key::{KeySpec, key, names};
+
 use super::Mode;
 use super::address;
 use super::fields::{Field, Fields};
@@ -10,17 +12,68 @@ use super::problem::Report;
 use crate::control::api::{Forwarding, ServerSpec, ServiceKey, Tunnel, TunnelChecksum};
 
 /// Keys of a server.
-pub(super) const KEYS: &[&str] =
-    &["address", "weight", "forwarding", "tunnel", "upper_threshold", "lower_threshold"];
+pub(super) const KEYS: &[KeySpec] = &[
+    key(
+        "address",
+        "the real server. Without a port: the service's port, or with `fwmark` that of the packet. Another port than the service's only with `nat`",
+    )
+    .required()
+    .note("`\"10.0.0.11\"`, `\"10.0.0.11:80\"`, `\"2001:db8::11\"`, `\"[2001:db8::11]:80\"`"),
+    key("weight", "its share; 0 = quiesced: it keeps its connections and gets no new ones")
+        .numbers(0, LARGEST)
+        .default("`1`"),
+    key(
+        "forwarding",
+        "how packets reach it. There is no default beyond the service's: `ipvsadm` and keepalived differ in theirs, and the wrong one fails silently",
+    )
+    .words(|| names(METHODS))
+    .default("the service's"),
+    key("tunnel", "with `forwarding = \"tunnel\"` only")
+        .of("text or table")
+        .default("`\"ipip\"`")
+        .note("see below"),
+    key("upper_threshold", "no new connections from this many on; 0 = no limit")
+        .numbers(0, LARGEST)
+        .default("`0`"),
+    key(
+        "lower_threshold",
+        "new connections again below this many; 0 = three quarters of the upper one",
+    )
+    .numbers(0, LARGEST)
+    .default("`0`")
+    .note("at most `upper_threshold`"),
+];
 
 /// Keys of `fallback`.
-pub(super) const FALLBACK: &[&str] = &["address", "forwarding", "tunnel"];
+pub(super) const FALLBACK: &[KeySpec] = &[
+    key("address", "who says sorry").required().note("as of a server"),
+    key("forwarding", "how packets reach it").words(|| names(METHODS)).default("the service's"),
+    key("tunnel", "with `forwarding = \"tunnel\"` only")
+        .of("text or table")
+        .default("`\"ipip\"`")
+        .note("as of a server"),
+];
 
 /// Keys of `tunnel`.
-pub(super) const TUNNEL: &[&str] = &["type", "port", "checksum"];
+pub(super) const TUNNEL: &[KeySpec] = &[
+    key("type", "the header that packets are wrapped in").words(|| names(TUNNELS)).required(),
+    key("port", "the server's UDP port")
+        .numbers(1, 65_535)
+        .default("required for `gue`")
+        .note("`gue` only"),
+    key("checksum", "how the outer header protects what is inside")
+        .words(|| names(CHECKSUMS))
+        .default("`\"nocsum\"`")
+        .note("`gue` takes all, `gre` not `remcsum`, `ipip` none but `nocsum`"),
+];
 
-const METHODS: &[(&str, Forwarding)] =
+/// The largest number that the kernel has for weights and thresholds.
+const LARGEST: i64 = i32::MAX as i64;
+
+pub(super) const METHODS: &[(&str, Forwarding)] =
     &[("nat", Forwarding::Nat), ("tunnel", Forwarding::Tunnel), ("direct", Forwarding::Direct)];
+
+const TUNNELS: &[(&str, &str)] = &[("ipip", "ipip"), ("gue", "gue"), ("gre", "gre")];
 
 const CHECKSUMS: &[(&str, TunnelChecksum)] = &[
     ("nocsum", TunnelChecksum::Nocsum),
@@ -71,7 +124,7 @@ pub(super) fn read_all(
     let mut lines: HashMap<SocketAddr, usize> = HashMap::new();
     let mut servers = Vec::new();
     for item in field.items(example, report).unwrap_or_default() {
-        let Some(fields) = item.table(KEYS, example, report) else {
+        let Some(fields) = item.table(&[KEYS], example, report) else {
             continue;
         };
         let Some(server) = read(&fields, key, default, report) else {
@@ -179,7 +232,7 @@ pub(super) fn fallback(
 ) -> Option<ServerSpec> {
     let field = service.get("fallback")?;
     let server = if field.is_table() {
-        let table = field.table(FALLBACK, "{ address = \"10.0.0.99:80\" }", report)?;
+        let table = field.table(&[FALLBACK], "{ address = \"10.0.0.99:80\" }", report)?;
         read(&table, key, default, report)?
     } else {
         if !default.is_named {
@@ -256,9 +309,7 @@ fn number(
     report: &mut Report<'_>,
 ) -> Option<i32> {
     match fields.get(key) {
-        Some(field) => field
-            .integer(0..=i64::from(i32::MAX), meaning, report)
-            .and_then(|value| i32::try_from(value).ok()),
+        Some(field) => field.number(meaning, report),
         None => Some(default),
     }
 }
@@ -270,7 +321,6 @@ fn tunnel(
     forwarding: Option<Forwarding>,
     report: &mut Report<'_>,
 ) -> Option<Tunnel> {
-    const TYPES: &[(&str, &str)] = &[("ipip", "ipip"), ("gue", "gue"), ("gre", "gre")];
     let Some(field) = fields.get("tunnel") else {
         return Some(Tunnel::Ipip);
     };
@@ -283,16 +333,16 @@ fn tunnel(
         return None;
     }
     let (kind, port, checksum) = if field.is_table() {
-        let table = field.table(TUNNEL, "{ type = \"gre\" }", report)?;
+        let table = field.table(&[TUNNEL], "{ type = \"gre\" }", report)?;
         let Some(kind) = table.get("type") else {
             table.missing("type", "add type = \"ipip\", \"gue\" or \"gre\"", report);
             return None;
         };
         let port = table.get("port");
         let checksum = table.get("checksum");
-        (kind.word(TYPES, report)?, port, checksum)
+        (kind.word(TUNNELS, report)?, port, checksum)
     } else {
-        (field.word(TYPES, report)?, None, None)
+        (field.word(TUNNELS, report)?, None, None)
     };
     if let Some(port) = port.as_ref().filter(|_| kind != "gue") {
         let what = format!("a tunnel of type {kind} has no port");
@@ -323,8 +373,7 @@ fn tunnel(
                 );
                 return None;
             };
-            let port = port.integer(1..=65_535, "", report)?;
-            Some(Tunnel::Gue { port: u16::try_from(port).ok()?, checksum: csum })
+            Some(Tunnel::Gue { port: port.number("", report)?, checksum: csum })
         }
         "gre" => Some(Tunnel::Gre { checksum: csum }),
         _ => Some(Tunnel::Ipip),

@@ -1,45 +1,129 @@
 //! `[[service]]`.
 
 use std::collections::HashMap;
+use std::time::Duration;
+
+use realserver_agent::settings::key::{KeySpec, key, milliseconds, names, seconds};
 
 use super::fields::Fields;
 use super::problem::Report;
 use super::{DeclaredService, Mode, address, extras, health, scheduling, server};
 use crate::control::api::{
-    Extras, Forwarding, HashKey, Persistence, Protocol, ServiceKey, ServiceSpec,
+    Extras, Forwarding, HashKey, MssClamp, Persistence, Protocol, ServiceKey, ServiceSpec,
 };
 use crate::health::plan::AgentWatch;
 
 /// Keys of a service.
-pub(super) const KEYS: &[&str] = &[
-    "listen",
-    "fwmark",
-    "family",
-    "scheduler",
-    "scheduler_flags",
-    "persistence",
-    "one_packet",
-    "timeouts",
-    "gone_server",
-    "no_destination",
-    "mss_clamp",
-    "bias",
-    "bias_window",
-    "teardown",
-    "check",
-    "agent",
-    "all_down",
-    "fallback",
-    "feedback",
-    "forwarding",
-    "server",
+pub(super) const KEYS: &[KeySpec] = &[
+    key("listen", "the virtual address. Port 0 is any port, and needs `persistence`")
+        .required()
+        .note("`\"address:port/protocol\"`, protocol `tcp`, `udp` or `sctp`"),
+    key("fwmark", "instead of `listen`: packets to which a `[[mark]]` gives this mark")
+        .numbers(1, u32::MAX as i64),
+    key("family", "the addresses' family, with `fwmark` only")
+        .words(|| names(FAMILIES))
+        .default("`\"ipv4\"`"),
+    key("scheduler", "who gets the next connection")
+        .of("text or table")
+        .default("`\"wlc\"`")
+        .note("see below"),
+    key("scheduler_flags", "variants of the scheduler").of("array of texts").note("see below"),
+    key("persistence", "keep a client with its server")
+        .times(seconds(1), LONGEST_PERSISTENCE)
+        .of("time or table")
+        .note("see below"),
+    key(
+        "one_packet",
+        "schedule every datagram by itself and keep no connection. With `nat` the servers' answers are not translated: they are routed as they are",
+    )
+    .boolean()
+    .default("`false`")
+    .note("UDP only"),
+    key(
+        "timeouts",
+        "how long an idle connection of this service lives; `tcp` and `tcp_fin` for TCP services, `udp` for UDP ones",
+    )
+    .of("table")
+    .default("the director's")
+    .note("as `timeouts` above"),
+    key("gone_server", "what becomes of packets whose server has been removed, see below")
+        .words(|| names(extras::GONE_SERVER))
+        .default("`\"drop\"`"),
+    key(
+        "no_destination",
+        "what a client is told whom no server can take: ICMP port unreachable as by the kernel, or RST, which no firewall drops and every client heeds at once",
+    )
+    .words(|| names(extras::NO_DESTINATION))
+    .default("`\"icmp\"`")
+    .note("the latter for TCP only"),
+    key("mss_clamp", "the largest segment that a SYN may announce, see below")
+        .numbers(MssClamp::LEAST as i64, MssClamp::MOST as i64)
+        .of("true/false or number")
+        .default("`false`")
+        .note("TCP only"),
+    key("check", "how it is found out whether a server serves")
+        .of("text, table, or array of these")
+        .note("see [below](#health-of-servers)"),
+    key("agent", "its servers run `realserver-agent`, and are asked")
+        .of("true/false or table")
+        .default("`false`")
+        .note("see [below](#health-of-servers)"),
+    key(
+        "all_down",
+        "what becomes of new connections when no server is up; needs `check` or `agent`",
+    )
+    .words(|| names(health::ALL_DOWN))
+    .default("`\"keep\"`, with `fallback` `\"fallback\"`"),
+    key("fallback", "who takes new connections then")
+        .of("text or table")
+        .note("as `address` of a server"),
+    key("feedback", "weights follow the load that servers report")
+        .of("true/false or table")
+        .default("`false`")
+        .note("see [below](#health-of-servers)"),
+    key("teardown", "what becomes of the connections of a server that has failed, see below")
+        .words(|| names(extras::TEARDOWN))
+        .default("`\"lazy\"`"),
+    key("bias", "how much a connection in progress counts")
+        .default("`\"ilb:2\"` with `lc`, `wlc`, `sed`, `nq`, `lblc`, `lblcr`, `load`; `\"none\"` with others")
+        .note("`\"none\"`, `\"linear:N\"` with N from 1 to 10000, `\"ilb:M\"` with M from 2 to 100"),
+    key("bias_window", "for how long a new connection is in progress")
+        .times(milliseconds(100), seconds(60))
+        .default("`\"5s\"`"),
+    key("forwarding", "for those of its servers that name none themselves")
+        .words(|| names(server::METHODS)),
+    key("server", "its real servers, one `[[service.server]]` each").of("array of tables"),
 ];
 
 /// Keys of `persistence`.
-pub(super) const PERSISTENCE: &[&str] = &["timeout", "prefix", "engine", "leave_quiesced"];
+pub(super) const PERSISTENCE: &[KeySpec] = &[
+    key("timeout", "how long the tie lives after its last use")
+        .times(seconds(1), LONGEST_PERSISTENCE)
+        .default("`\"6m\"`"),
+    key(
+        "prefix",
+        "how many leading bits of an address name a client: 24 ties all clients of a /24 to one server",
+    )
+    .numbers(1, 128)
+    .default("32, or 128 for IPv6")
+    .note("for IPv4 to 32"),
+    key(
+        "engine",
+        "tie by client and Call-ID of SIP: each call of a client is tied by itself. A datagram that belongs to no connection and has no Call-ID is dropped",
+    )
+    .words(|| names(ENGINES))
+    .note("UDP only"),
+    key("leave_quiesced", "a client whose server has weight 0 goes to another one, see below")
+        .boolean()
+        .default("`false`"),
+];
+
+const FAMILIES: &[(&str, bool)] = &[("ipv4", false), ("ipv6", true)];
+
+const ENGINES: &[(&str, ())] = &[("sip", ())];
 
 /// 31 days, `IP_VS_SVC`'s limit as `ipvsadm -p` checks it.
-const LONGEST_PERSISTENCE: u32 = 31 * 86_400;
+const LONGEST_PERSISTENCE: Duration = seconds(31 * 86_400);
 
 /// What `ipvsadm -p` without a number means.
 const DEFAULT_PERSISTENCE: u32 = 360;
@@ -60,10 +144,10 @@ pub(super) fn read_all(
     let mut lines: HashMap<ServiceKey, usize> = HashMap::new();
     let mut services = Vec::new();
     for item in field.items(example, report).unwrap_or_default() {
-        let Some(fields) = item.table(KEYS, example, report) else {
+        let Some(fields) = item.table(&[KEYS], example, report) else {
             continue;
         };
-        let key = key(&fields, report);
+        let key = service_key(&fields, report);
         let name = fields.get("listen").or_else(|| fields.get("fwmark"));
         if let (Some(key), Some(name)) = (key, name) {
             let line = report.line(name.offset());
@@ -131,7 +215,7 @@ fn read(
 }
 
 /// What names the service: `listen`, or `fwmark` with `family`.
-fn key(fields: &Fields<'_>, report: &mut Report<'_>) -> Option<ServiceKey> {
+fn service_key(fields: &Fields<'_>, report: &mut Report<'_>) -> Option<ServiceKey> {
     let mark = fields.get("fwmark");
     let family = fields.get("family");
     let listen = fields.get("listen");
@@ -139,12 +223,12 @@ fn key(fields: &Fields<'_>, report: &mut Report<'_>) -> Option<ServiceKey> {
         if listen.is_some() {
             mark.wrong("a service has either listen or fwmark", "remove one of the two", report);
         }
-        let number = mark.integer(1..=i64::from(u32::MAX), "", report);
+        let number = mark.number("", report);
         let ipv6 = match &family {
-            Some(family) => family.word(&[("ipv4", false), ("ipv6", true)], report)?,
+            Some(family) => family.word(FAMILIES, report)?,
             None => false,
         };
-        let fwmark = u32::try_from(number?).ok().filter(|_| listen.is_none())?;
+        let fwmark = number.filter(|_| listen.is_none())?;
         return Some(ServiceKey::Fwmark { fwmark, ipv6 });
     }
     if let Some(family) = family {
@@ -172,12 +256,12 @@ fn persistence(
     // Without a key the family is not known; then the wider range avoids a false alarm.
     let widest = if key.is_none_or(|key| key.is_ipv6()) { 128 } else { 32 };
     if !field.is_table() {
-        let timeout = field.seconds(1..=LONGEST_PERSISTENCE, report)?;
+        let timeout = field.seconds(report)?;
         return Some(Persistence { timeout, prefix: widest, engine: None });
     }
-    let table = field.table(PERSISTENCE, "{ timeout = \"5m\", prefix = 24 }", report)?;
+    let table = field.table(&[PERSISTENCE], "{ timeout = \"5m\", prefix = 24 }", report)?;
     let timeout = match table.get("timeout") {
-        Some(timeout) => timeout.seconds(1..=LONGEST_PERSISTENCE, report),
+        Some(timeout) => timeout.seconds(report),
         None => Some(DEFAULT_PERSISTENCE),
     };
     let prefix = match table.get("prefix") {
@@ -189,7 +273,7 @@ fn persistence(
     };
     let mut engine = None;
     if let Some(field) = table.get("engine") {
-        field.word(&[("sip", ())], report)?;
+        field.word(ENGINES, report)?;
         engine = Some("sip".to_owned());
         if key.and_then(protocol).is_some_and(|protocol| protocol != Protocol::Udp) {
             field.wrong(

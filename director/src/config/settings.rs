@@ -2,6 +2,9 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
+
+use realserver_agent::settings::key::{KeySpec, key, names, seconds};
 
 use super::fields::{Field, Fields};
 use super::health;
@@ -15,34 +18,119 @@ use crate::dispatch::connections::MOST;
 use crate::dispatch::ftp::Ports;
 
 /// All keys at the top of the file.
-pub(super) const KEYS: &[&str] = &[
-    "mode",
-    "interfaces",
-    "io",
-    "workers",
-    "cpus",
-    "busy_poll",
-    "ring_size",
-    "rx_ring_size",
-    "tx_ring_size",
-    "frames",
-    "own_addresses",
-    "control",
-    "metrics",
-    "sandbox",
-    "max_connections",
-    "timeouts",
-    "ftp_ports",
-    "settings",
-    "health",
-    "agent",
-    "mark",
-    "nlb",
-    "service",
+pub(super) const KEYS: &[KeySpec] = &[
+    key("mode", "one machine forwards for all, or every node filters")
+        .words(|| names(MODES))
+        .default("`\"dispatcher\"`"),
+    key("interfaces", "the interfaces packets come in and go out on; one for one-arm")
+        .of("array of texts")
+        .required()
+        .note("1 or more"),
+    key("io", "how packets are taken from the interfaces, see below")
+        .words(|| names(IO))
+        .default("`\"auto\"`"),
+    key("workers", "packet threads")
+        .numbers(1, 1024)
+        .default("one per queue, at most one per core"),
+    key("cpus", "the cores that workers run on, in their order")
+        .numbers(0, MOST_CORES - 1)
+        .of("array of numbers")
+        .default("see below")
+        .note("each once, one for each worker"),
+    key(
+        "busy_poll",
+        "under load, look for packets in the card itself rather than wait for its interrupts",
+    )
+    .boolean()
+    .default("`true` with zero-copy"),
+    key("ring_size", "descriptors in each ring between kernel and worker")
+        .numbers(64, 32_768)
+        .default("`2048`")
+        .note("a power of two"),
+    key(
+        "rx_ring_size",
+        "the same for frames received only: how long a burst may be that comes while the worker is busy",
+    )
+    .numbers(64, 32_768)
+    .default("`ring_size`")
+    .note("a power of two"),
+    key(
+        "tx_ring_size",
+        "the same for frames to transmit only. What finds no place there waits for the kernel a little, then is dropped and counted",
+    )
+    .numbers(64, 32_768)
+    .default("`ring_size`")
+    .note("a power of two"),
+    key("frames", "chunks of packet memory per worker")
+        .numbers(64, 1 << 22)
+        .default("enough for all rings")
+        .note("at least `rx_ring_size`"),
+    key(
+        "own_addresses",
+        "put the addresses under `listen` on an interface at start, announce them, remove them at exit. Addresses that were there before stay. Leave it `false` where keepalived, BIRD or FRR moves them",
+    )
+    .boolean()
+    .default("`false`"),
+    key("control", "socket of the control API")
+        .default("`\"/run/director/control.sock\"`")
+        .note("absolute path, at most 107 bytes"),
+    key("metrics", "where `/metrics` is served over TCP as well, see [metrics](metrics.md)")
+        .note("an address as numbers, and a port"),
+    key(
+        "sandbox",
+        "give up after the start what is not needed any more: capabilities, and system calls such as those that execute programs ([more](packaging.md#the-sandbox))",
+    )
+    .boolean()
+    .default("`true`"),
+    key("max_connections", "most connections in the table, 80 bytes each")
+        .numbers(1, MOST as i64)
+        .default("`1048576`"),
+    key("timeouts", "how long an idle connection lives")
+        .of("table")
+        .default("the kernel's")
+        .note("see below"),
+    key(
+        "ftp_ports",
+        "ports of FTP services: what control connections through NAT to them announce is followed. `[]` switches that off",
+    )
+    .numbers(1, 65_535)
+    .of("array of numbers")
+    .default("`[21]`")
+    .note("at most 8"),
+    key("settings", "what kernel IPVS has as sysctls")
+        .of("table")
+        .default("the kernel's")
+        .note("see [`[settings]`](#settings)"),
+    key("health", "what is the same for the servers of all services")
+        .of("table")
+        .note("see [`[health]`](#health)"),
+    key(
+        "agent",
+        "settings of `realserver-agent`, which reads the same file on the real servers",
+    )
+    .of("table")
+    .note("see [`[agent]`](#agent)"),
+    key("mark", "rules that give packets a firewall mark, one `[[mark]]` each")
+        .of("array of tables")
+        .note("at most 128"),
+    key("nlb", "what mode `\"nlb\"` needs beside the services")
+        .of("table")
+        .note("see [`[nlb]`](#nlb)"),
+    key("service", "the services, one `[[service]]` each").of("array of tables"),
 ];
 
 /// Keys of `timeouts`.
-pub(super) const TIMEOUTS: &[&str] = &["tcp", "tcp_fin", "udp"];
+pub(super) const TIMEOUTS: &[KeySpec] = &[
+    key("tcp", "TCP connections in state ESTABLISHED")
+        .times(seconds(1), LONGEST_TIMEOUT)
+        .default("`\"15m\"`"),
+    key("tcp_fin", "TCP connections in state FIN_WAIT")
+        .times(seconds(1), LONGEST_TIMEOUT)
+        .default("`\"2m\"`"),
+    key("udp", "connections of UDP: the datagrams of one client port")
+        .times(seconds(1), LONGEST_TIMEOUT)
+        .default("`\"5m\"`"),
+];
 
 const MODES: &[(&str, Mode)] = &[("dispatcher", Mode::Dispatcher), ("nlb", Mode::Nlb)];
 
@@ -58,7 +146,7 @@ const IO: &[(&str, Io)] = &[
 const KERNEL_TIMEOUTS: Timeouts = Timeouts { tcp: 900, tcp_fin: 120, udp: 300 };
 
 /// The kernel refuses timeouts above INT_MAX/HZ; this is that limit at the usual HZ of 1000.
-pub(super) const LONGEST_TIMEOUT: u32 = 2_147_483;
+const LONGEST_TIMEOUT: Duration = seconds(2_147_483);
 
 /// More cores than that sched_setaffinity(2) does not know by default.
 const MOST_CORES: i64 = 1024;
@@ -76,14 +164,14 @@ const INTERFACES: &str = "interfaces = [\"eth0\"], the names that `ip link` show
 pub(super) fn read(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Config> {
     let mode = word(root, "mode", MODES, Mode::Dispatcher, report);
     let io = word(root, "io", IO, Io::Auto, report);
-    let workers = integer(root, "workers", 1, 1024, " packet threads", report);
+    let workers = number(root, "workers", " packet threads", report);
     let cpus = cpus(root, workers, report);
     let busy_poll = root.get("busy_poll").and_then(|field| field.boolean(report));
     let both = ring_size(root, "ring_size", report).unwrap_or(RING_SIZE);
     let rx_ring_size = ring_size(root, "rx_ring_size", report).unwrap_or(both);
     let tx_ring_size = ring_size(root, "tx_ring_size", report).unwrap_or(both);
     let frames = frames(root, rx_ring_size, report);
-    let max_connections = integer(root, "max_connections", 1, MOST as u32, "", report);
+    let max_connections = number(root, "max_connections", "", report);
     let own_addresses = root.get("own_addresses").and_then(|field| field.boolean(report));
     let control = control(root, report);
     let metrics = metrics(root, report);
@@ -128,17 +216,9 @@ fn word<T: Copy>(
     root.get(key).and_then(|field| field.word(words, report)).unwrap_or(default)
 }
 
-/// A number that fits 32 bits, when the key is there and right.
-fn integer(
-    root: &Fields<'_>,
-    key: &str,
-    low: u32,
-    high: u32,
-    meaning: &str,
-    report: &mut Report<'_>,
-) -> Option<u32> {
-    let value = root.get(key)?.integer(i64::from(low)..=i64::from(high), meaning, report)?;
-    u32::try_from(value).ok()
+/// A number, when the key is there and right.
+fn number(root: &Fields<'_>, key: &str, meaning: &str, report: &mut Report<'_>) -> Option<u32> {
+    root.get(key)?.number(meaning, report)
 }
 
 /// Numbers of cores; empty when the key is not there.
@@ -148,8 +228,7 @@ fn cpus(root: &Fields<'_>, workers: Option<u32>, report: &mut Report<'_>) -> Vec
     let Some(field) = root.get("cpus") else { return cores };
     let Some(items) = field.items(example, report) else { return cores };
     for item in &items {
-        let number = item.integer(0..=MOST_CORES - 1, ", the number of a core", report);
-        let Some(core) = number.and_then(|number| usize::try_from(number).ok()) else { continue };
+        let Some(core) = item.number(", the number of a core", report) else { continue };
         if cores.contains(&core) {
             item.wrong(format!("core {core} is listed twice"), "list each core once", report);
         }
@@ -169,7 +248,7 @@ fn cpus(root: &Fields<'_>, workers: Option<u32>, report: &mut Report<'_>) -> Vec
 
 /// The size of a ring, when the key is there and right.
 fn ring_size(root: &Fields<'_>, key: &str, report: &mut Report<'_>) -> Option<u32> {
-    let size = integer(root, key, 64, 32_768, ", a power of two", report)?;
+    let size = number(root, key, ", a power of two", report)?;
     if !size.is_power_of_two() {
         let above = size.next_power_of_two();
         root.get(key)?.wrong(
@@ -183,7 +262,7 @@ fn ring_size(root: &Fields<'_>, key: &str, report: &mut Report<'_>) -> Option<u3
 }
 
 fn frames(root: &Fields<'_>, rx_ring_size: u32, report: &mut Report<'_>) -> Option<u32> {
-    let frames = integer(root, "frames", 64, 1 << 22, " per worker", report)?;
+    let frames = number(root, "frames", " per worker", report)?;
     if frames < rx_ring_size {
         root.get("frames")?.wrong(
             format!("{frames} frames cannot fill a ring of {rx_ring_size}"),
@@ -228,12 +307,9 @@ fn metrics(root: &Fields<'_>, report: &mut Report<'_>) -> Option<SocketAddr> {
 
 fn timeouts(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Timeouts> {
     let example = "timeouts = { tcp = \"15m\", tcp_fin = \"2m\", udp = \"5m\" }";
-    let fields = root.get("timeouts")?.table(TIMEOUTS, example, report)?;
+    let fields = root.get("timeouts")?.table(&[TIMEOUTS], example, report)?;
     let mut seconds = |key, default| {
-        fields
-            .get(key)
-            .and_then(|field: Field<'_>| field.seconds(1..=LONGEST_TIMEOUT, report))
-            .unwrap_or(default)
+        fields.get(key).and_then(|field: Field<'_>| field.seconds(report)).unwrap_or(default)
     };
     Some(Timeouts {
         tcp: seconds("tcp", KERNEL_TIMEOUTS.tcp),
@@ -255,8 +331,7 @@ fn ftp_ports(root: &Fields<'_>, report: &mut Report<'_>) -> Ports {
     }
     let mut ports = Vec::new();
     for item in &items {
-        let number = item.integer(1..=65_535, ", the port of an FTP service", report);
-        let Some(port) = number.and_then(|number| u16::try_from(number).ok()) else { continue };
+        let Some(port) = item.number(", the port of an FTP service", report) else { continue };
         if ports.contains(&port) {
             item.wrong(format!("port {port} is listed twice"), "list each port once", report);
         }

@@ -23,22 +23,27 @@ macro_rules! settings {
             pub const ALL: &'static [Setting] = &[$(Setting::$variant),*];
 
             /// The kernel's name.
-            pub fn name(self) -> &'static str {
+            pub const fn name(self) -> &'static str {
                 match self { $(Setting::$variant => $name),* }
             }
 
             /// The kernel's default.
-            pub fn default(self) -> u32 {
+            pub const fn default(self) -> u32 {
                 match self { $(Setting::$variant => $default),* }
             }
 
+            /// The default as text.
+            pub const fn default_text(self) -> &'static str {
+                match self { $(Setting::$variant => concat!($default)),* }
+            }
+
             /// The values that make sense.
-            pub fn range(self) -> RangeInclusive<u32> {
+            pub const fn range(self) -> RangeInclusive<u32> {
                 match self { $(Setting::$variant => $range),* }
             }
 
-            /// One line for people.
-            pub fn meaning(self) -> &'static str {
+            /// What it does, for the reference: Markdown of one line.
+            pub const fn meaning(self) -> &'static str {
                 match self { $(Setting::$variant => $meaning),* }
             }
         }
@@ -59,49 +64,49 @@ const SECONDS: RangeInclusive<u32> = 0..=2_147_483;
 
 settings! {
     AmDroprate = "am_droprate", 10, INT,
-        "With `drop_packet = 3`: one of so many packets that would open a connection is dropped.";
+        "with `drop_packet = 3`: one of so many packets that would open a connection is dropped; 0 = none";
     Amemthresh = "amemthresh", 1024, INT,
-        "The defences in mode 1 act while fewer connections than this fit into the table.";
+        "the defences in mode 1 begin when fewer connections than this fit into the table (`max_connections`), and end when more do. The kernel counts free pages of memory";
     CacheBypass = "cache_bypass", 0, SWITCH,
-        "A packet for a service by firewall mark that no server can take goes on to its own destination.";
+        "a packet for a service by firewall mark that no server can take goes on to its own destination, instead of being answered with port unreachable";
     ConnReuseMode = "conn_reuse_mode", 1, 0..=3,
-        "A SYN for a connection that has ended: 0 its server, 1 scheduled anew, 2 and 3 also in FIN_WAIT of direct and tunnel.";
+        "a SYN for a connection that has ended (TIME_WAIT, CLOSE): 0 goes to its server, 1 is scheduled anew; 2 and 3 do so in FIN_WAIT too when the director does not see the server's side. Connections of a persistent client always stay";
     DropEntry = "drop_entry", 0, MODES,
-        "Connections that have hardly begun or hardly live are removed at random.";
+        "remove at random, every second, from a part of the table: connections that are not established, and established ones that were idle for a minute and have had hardly any packets. 0 off, 1 when room runs out (2 while it does), 3 always";
     DropPacket = "drop_packet", 0, MODES,
-        "Of the packets that would open a connection some are dropped.";
+        "drop some of the packets that would open a connection. Modes as with `drop_entry`; in mode 2 one of `amemthresh / (amemthresh - free places)`";
     ExpireNodestConn = "expire_nodest_conn", 0, SWITCH,
-        "A connection whose server is gone ends with its next packet, and one whose server is quiesced with its next SYN.";
+        "the connections of a server that is removed end at once, and their next packets are scheduled if they may open one; so is a SYN of a connection whose server has weight 0. 0: they wait for the server to return until they expire";
     ExpireQuiescentTemplate = "expire_quiescent_template", 0, SWITCH,
-        "A persistence template does not hold while its server is quiesced.";
+        "clients of a persistent service do not stay with a server of weight 0: their next connection is scheduled";
     IcmpMsgsBurst = "icmp_msgs_burst", 50, INT,
-        "How many ICMP errors of the director's own may be sent at once.";
+        "own ICMP errors at once, to all together";
     IcmpMsgsPerSec = "icmp_msgs_per_sec", 1000, INT,
-        "How many ICMP errors of the director's own are sent in a second, to all destinations together.";
+        "own ICMP errors per second, to all together";
     IcmpRatelimit = "icmp_ratelimit", 1000, INT,
-        "Milliseconds between two ICMP errors of the director's own to one IPv4 address; 0 = no limit.";
+        "milliseconds between two own ICMP errors to one IPv4 address, after six at once; 0 = no limit";
     IcmpRatemask = "icmp_ratemask", 6168, INT,
-        "Which ICMP types over IPv4 are limited, one bit for each.";
+        "which types of ICMP over IPv4 are limited, a bit for each: 6168 is destination unreachable, source quench, time exceeded, parameter problem. What tells a path's MTU never is";
     Icmpv6Ratelimit = "icmpv6_ratelimit", 1000, INT,
-        "Milliseconds between two ICMP errors of the director's own to one IPv6 address; 0 = no limit.";
+        "the same as `icmp_ratelimit` for IPv6 (`net.ipv6.icmp.ratelimit`). All types are limited but packet too big";
     LblcExpiration = "lblc_expiration", 86_400, SECONDS,
-        "Seconds without use after which lblc forgets an address.";
+        "seconds without use after which `lblc` forgets which server an address has";
     LblcrExpiration = "lblcr_expiration", 86_400, SECONDS,
-        "Seconds without use after which lblcr forgets an address, and without change its set of servers shrinks.";
+        "the same for `lblcr`, and seconds without change after which a set of servers loses one";
     NatIcmpSend = "nat_icmp_send", 0, SWITCH,
-        "A NAT server's packet that belongs to no connection is answered with ICMP port unreachable.";
+        "a packet that a `nat` server sends from its service's port and that belongs to no connection is answered with port unreachable, instead of being left to the host";
     PmtuDisc = "pmtu_disc", 1, SWITCH,
-        "Tunnel packets over IPv4 bear the don't-fragment bit of what they carry; 0: none does, and all are cut to fit.";
+        "tunnel packets bear the don't-fragment bit of the packet inside, and what does not fit is answered with the MTU. 0: no bit, and IPv4 packets are cut after they have been wrapped";
     RunEstimation = "run_estimation", 1, SWITCH,
-        "Rates are estimated.";
+        "estimate rates (`ipvsadm -L --rate`); 0 leaves them as they are";
     ScheduleIcmp = "schedule_icmp", 0, SWITCH,
-        "An ICMP error about a packet of a service that belongs to no connection is scheduled.";
+        "an ICMP error about a packet of a service, of a connection that is not known here, goes to a server all the same";
     SecureTcp = "secure_tcp", 0, MODES,
-        "TCP connections follow the table against attacks: established only after more of the handshake.";
+        "TCP connections count as established only after more of the handshake, so that half-open ones go soon. Modes as with `drop_entry`";
     SloppySctp = "sloppy_sctp", 0, SWITCH,
-        "Any SCTP packet may open a connection, unless it aborts.";
+        "any SCTP packet but ABORT may open a connection";
     SloppyTcp = "sloppy_tcp", 0, SWITCH,
-        "Any TCP segment may open a connection, unless it resets.";
+        "any TCP segment but RST may open a connection: for a director that takes over from another without its connections";
 }
 
 impl Setting {

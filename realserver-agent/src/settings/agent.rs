@@ -7,27 +7,122 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
+use super::key::{KeySpec, key, milliseconds, names, seconds};
 use super::reader::{Table, Value};
-use super::{Agent, AgentCheck, Check, CheckKind, Fault, Full, Weights};
+use super::{Agent, AgentCheck, Check, CheckKind, Fault, Full, Weights, duration};
 use crate::protocol::PORT;
 
 /// The keys of `[agent]`.
-pub const KEYS: &[&str] = &[
-    "listen",
-    "key_file",
-    "from",
-    "load",
-    "full",
-    "command",
-    "check",
-    "drain_deadline",
-    "control",
-    "agent_check",
+pub const KEYS: &[KeySpec] = &[
+    key("listen", "where questions are answered, UDP and TCP")
+        .of("text or array of texts")
+        .default("`[\"0.0.0.0:6086\", \"[::]:6086\"]`")
+        .note("addresses of the host, with a port or for 6086"),
+    key(
+        "key_file",
+        "file with the secret that questions and answers are signed with. The director needs it too",
+    )
+    .note("absolute path"),
+    key("from", "who may ask")
+        .of("text or array of texts")
+        .default("anybody")
+        .note("networks, `\"10.0.0.0/8\"`, or addresses"),
+    key("load", "what the load is made of").of("table").default("`{ cpu = 1 }`").note("see below"),
+    key("full", "what is a full load")
+        .of("table")
+        .default("`{ connections = 1000, queue = 128 }`")
+        .note("see below"),
+    key("command", "a program that prints the load, `0` to `10000` or `75%`; for `load = { command = 1 }`")
+        .of("array of texts")
+        .note("the first an absolute path"),
+    key("check", "the host checks itself, and reports down when one fails")
+        .of("text, table, or array of these")
+        .note("see below"),
+    key("drain_deadline", "how long the agent waits for connections to end when it is stopped")
+        .times(seconds(0), DAY)
+        .default("`\"30s\"`"),
+    key("control", "its control socket")
+        .default("`\"/run/realserver-agent/control.sock\"`")
+        .note("absolute path"),
+    key(
+        "agent_check",
+        "HAProxy's agent-check on the same port, nowhere, or on a port of its own too",
+    )
+    .numbers(1, 65_535)
+    .of("true/false or number")
+    .default("`true`")
 ];
 
-const LOAD: &[&str] = &["cpu", "memory", "connections", "queue", "command"];
-const TIMES: [&str; 5] = ["type", "interval", "timeout", "rise", "fall"];
-const DAY: Duration = Duration::from_secs(86_400);
+const fn weight(name: &'static str, does: &'static str) -> KeySpec {
+    key(name, does).numbers(0, 1000).default("`0`").note("fractions too")
+}
+
+/// The keys of `load`: weights.
+pub const LOAD: &[KeySpec] = &[
+    weight("cpu", "of how busy the processors were in the last second"),
+    weight("memory", "of the memory that is not available"),
+    weight("connections", "of established connections, out of `full`"),
+    weight("queue", "of connections that wait to be accepted, out of `full`"),
+    weight("command", "of what `command` prints"),
+];
+
+/// The keys of `full`.
+pub const FULL: &[KeySpec] = &[
+    key("connections", "how many established connections are a full load")
+        .numbers(1, u32::MAX as i64)
+        .default("`1000`"),
+    key("queue", "how many connections that wait to be accepted are a full load")
+        .numbers(1, u32::MAX as i64)
+        .default("`128`"),
+];
+
+/// The keys of every check of the host by itself.
+const COMMON: &[KeySpec] = &[
+    key("type", "what is done, as for a service").words(|| names(CHECKS)).required(),
+    key("interval", "from one check to the next")
+        .times(milliseconds(100), HOUR)
+        .default("`\"2s\"`"),
+    key("timeout", "how long an answer may take")
+        .times(milliseconds(10), HOUR)
+        .default("`\"1s\"`, or the interval if that is less")
+        .note("at most the interval"),
+    key("rise", "passes in a row after which it is good again").numbers(1, 100).default("2"),
+    key("fall", "failures in a row after which it has failed").numbers(1, 100).default("3"),
+];
+
+const PORT_KEY: &[KeySpec] = &[key("port", "a port of this host")
+    .numbers(1, 65_535)
+    .default("each TCP service of the host")];
+
+const HTTP: &[KeySpec] = &[
+    key("path", "path and query").default("`\"/\"`").note("begins with `/`"),
+    key("host", "the header `Host`").default("the address").note("a name"),
+    key("expect", "statuses that pass")
+        .numbers(100, 599)
+        .of("number or text")
+        .default("`\"200-399\"`"),
+];
+
+const EXEC: &[KeySpec] = &[key("command", "the command and its arguments")
+    .of("array of texts")
+    .required()
+    .note("the first an absolute path")];
+
+/// Tables of the keys of a check in the order of the reference, and the types that have them.
+pub const CHECK: &[(&str, &[KeySpec])] =
+    &[("", COMMON), ("tcp, http", PORT_KEY), ("http", HTTP), ("exec", EXEC)];
+
+#[derive(Clone, Copy)]
+enum Type {
+    Tcp,
+    Http,
+    Exec,
+}
+
+const CHECKS: &[(&str, Type)] = &[("tcp", Type::Tcp), ("http", Type::Http), ("exec", Type::Exec)];
+
+const HOUR: Duration = seconds(3600);
+const DAY: Duration = seconds(86_400);
 
 /// The table as it counts; what is not there is the default.
 pub(super) fn read(top: &Table<'_>, faults: &mut Vec<Fault>) -> Agent {
@@ -35,7 +130,7 @@ pub(super) fn read(top: &Table<'_>, faults: &mut Vec<Fault>) -> Agent {
     let Some(table) = top.get("agent").and_then(|it| it.table("[agent]", faults)) else {
         return agent;
     };
-    table.only(KEYS, faults);
+    let table = table.only(&[KEYS], faults);
     if let Some(field) = table.get("listen") {
         agent.listen = each(&field, "\"10.0.0.11:6086\"", faults, listen);
     }
@@ -56,17 +151,13 @@ pub(super) fn read(top: &Table<'_>, faults: &mut Vec<Fault>) -> Agent {
         agent.checks = checks(&field, faults);
     }
     if let Some(field) = table.get("drain_deadline") {
-        agent.drain_deadline =
-            field.time(Duration::ZERO..=DAY, faults).unwrap_or(agent.drain_deadline);
+        agent.drain_deadline = field.time(faults).unwrap_or(agent.drain_deadline);
     }
     if let Some(field) = table.get("agent_check") {
         agent.agent_check = match field.as_boolean() {
             Some(true) => AgentCheck::Shared,
             Some(false) => AgentCheck::Off,
-            None => field
-                .whole(1..=65_535, faults)
-                .and_then(|port| u16::try_from(port).ok())
-                .map_or(AgentCheck::Off, AgentCheck::Port),
+            None => field.whole(faults).map_or(AgentCheck::Off, AgentCheck::Port),
         };
     }
     agent
@@ -132,10 +223,9 @@ fn path(field: &Value<'_>, faults: &mut Vec<Fault>) -> Option<PathBuf> {
 
 /// What the table does not name has no weight.
 fn weights(field: &Value<'_>, faults: &mut Vec<Fault>) -> Option<Weights> {
-    let table = field.table("{ cpu = 1.0, memory = 0.5 }", faults)?;
-    table.only(LOAD, faults);
+    let table = field.table("{ cpu = 1.0, memory = 0.5 }", faults)?.only(&[LOAD], faults);
     let mut weight = |key| match table.get(key) {
-        Some(field) => field.number(0.0..=1000.0, faults),
+        Some(field) => field.number(faults),
         None => Some(0.0),
     };
     let weights = Weights {
@@ -170,11 +260,10 @@ fn uses_its_command(table: &Table<'_>, load: Weights, faults: &mut Vec<Fault>) {
 }
 
 fn full(field: &Value<'_>, faults: &mut Vec<Fault>) -> Option<Full> {
-    let table = field.table("{ connections = 1000, queue = 128 }", faults)?;
-    table.only(&["connections", "queue"], faults);
+    let table = field.table("{ connections = 1000, queue = 128 }", faults)?.only(&[FULL], faults);
     let Full { connections, queue } = Full::default();
     let mut number = |key, default| match table.get(key) {
-        Some(field) => field.whole(1..=u32::MAX, faults),
+        Some(field) => field.whole(faults),
         None => Some(default),
     };
     Some(Full { connections: number("connections", connections)?, queue: number("queue", queue)? })
@@ -191,14 +280,14 @@ fn checks(field: &Value<'_>, faults: &mut Vec<Fault>) -> Vec<Check> {
 
 fn check(field: &Value<'_>, faults: &mut Vec<Fault>) -> Option<Check> {
     if field.is_text() {
-        return match field.word(&[("tcp", "tcp"), ("http", "http"), ("exec", "exec")], faults)? {
-            "exec" => {
+        return match field.word(CHECKS, faults)? {
+            Type::Exec => {
                 let remedy = "write { type = \"exec\", command = [\"/path/of/program\"] }";
                 field.wrong("an exec check needs its command", remedy, faults);
                 None
             }
-            "http" => Some(with_times(http(None))),
-            _ => Some(with_times(CheckKind::Tcp { port: None })),
+            Type::Http => Some(with_times(http(None))),
+            Type::Tcp => Some(with_times(CheckKind::Tcp { port: None })),
         };
     }
     let table = field.table("{ type = \"tcp\" }", faults)?;
@@ -206,26 +295,29 @@ fn check(field: &Value<'_>, faults: &mut Vec<Fault>) -> Option<Check> {
         table.missing("type", "add type = \"tcp\", \"http\" or \"exec\"", faults);
         return None;
     };
-    let own: &[&str] = match kind.word(&[("tcp", 0), ("http", 1), ("exec", 2)], faults)? {
-        0 => &["port"],
-        1 => &["port", "path", "host", "expect"],
-        _ => &["command"],
-    };
-    table.only(&[&TIMES, own].concat(), faults);
+    let kind = kind.word(CHECKS, faults)?;
+    let table = table.only(
+        match kind {
+            Type::Tcp => &[COMMON, PORT_KEY],
+            Type::Http => &[COMMON, PORT_KEY, HTTP],
+            Type::Exec => &[COMMON, EXEC],
+        },
+        faults,
+    );
     let port = match table.get("port") {
-        Some(field) => Some(u16::try_from(field.whole(1..=65_535, faults)?).ok()?),
+        Some(field) => Some(field.whole(faults)?),
         None => None,
     };
-    let kind = match own {
-        ["port"] => CheckKind::Tcp { port },
-        ["command"] => match table.get("command") {
+    let kind = match kind {
+        Type::Tcp => CheckKind::Tcp { port },
+        Type::Exec => match table.get("command") {
             Some(command) => CheckKind::Exec(command.command(faults)?),
             None => {
                 table.missing("command", "add command = [\"/path/of/program\"]", faults);
                 return None;
             }
         },
-        _ => http_of(&table, port, faults)?,
+        Type::Http => http_of(&table, port, faults)?,
     };
     times(&table, with_times(kind), faults)
 }
@@ -260,7 +352,7 @@ fn http_of(table: &Table<'_>, given: Option<u16>, faults: &mut Vec<Fault>) -> Op
 /// `200`, or `"200-399"`.
 fn expected(field: &Value<'_>, faults: &mut Vec<Fault>) -> Option<RangeInclusive<u16>> {
     if !field.is_text() {
-        let status = u16::try_from(field.whole(100..=599, faults)?).ok()?;
+        let status = field.whole(faults)?;
         return Some(status..=status);
     }
     let text = field.text("\"200-399\"", faults)?;
@@ -281,17 +373,23 @@ fn with_times(kind: CheckKind) -> Check {
 }
 
 fn times(table: &Table<'_>, default: Check, faults: &mut Vec<Fault>) -> Option<Check> {
-    let (low, high) = (Duration::from_millis(100), Duration::from_secs(3600));
     let interval = match table.get("interval") {
-        Some(field) => field.time(low..=high, faults)?,
+        Some(field) => field.time(faults)?,
         None => default.interval,
     };
     let timeout = match table.get("timeout") {
-        Some(field) => field.time(Duration::from_millis(10)..=interval, faults)?,
+        Some(field) => field.time(faults)?,
         None => default.timeout.min(interval),
     };
+    if timeout > interval
+        && let Some(field) = table.get("timeout")
+    {
+        let interval = duration::show(interval);
+        let what = format!("{} is longer than the interval", duration::show(timeout));
+        field.wrong(what, format!("give at most that, {interval}, or a longer one"), faults);
+    }
     let mut count = |key, default| match table.get(key) {
-        Some(field) => field.whole(1..=100, faults),
+        Some(field) => field.whole(faults),
         None => Some(default),
     };
     let (rise, fall) = (count("rise", default.rise)?, count("fall", default.fall)?);

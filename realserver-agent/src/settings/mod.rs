@@ -19,8 +19,12 @@
 //! here are not looked at: the director tells what is wrong in those.
 
 mod agent;
+pub mod duration;
+pub mod key;
 mod reader;
 mod services;
+pub mod share;
+pub mod spelling;
 #[cfg(test)]
 mod tests;
 
@@ -37,8 +41,8 @@ use crate::kind::Kind;
 use crate::protocol::PORT;
 use reader::Table;
 
-/// The keys of `[agent]`.
-pub use agent::KEYS;
+/// The tables of `[agent]`.
+pub use agent::{CHECK, FULL, KEYS, LOAD};
 
 /// What the agent takes from the file.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,11 +7,9 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::Fault;
-
-/// Units of a time, in milliseconds: the director's.
-const UNITS: [(&str, u64); 5] =
-    [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+use super::key::{KeySpec, Range as Values};
+use super::spelling::{list, nearest};
+use super::{Fault, duration};
 
 /// A table.
 pub(super) struct Table<'a> {
@@ -19,6 +17,8 @@ pub(super) struct Table<'a> {
     pub(super) path: String,
     pub(super) span: Range<usize>,
     entries: &'a DeTable<'a>,
+    /// Lists of its keys, since some tables have keys in common; none while nobody asks for them.
+    known: &'static [&'static [KeySpec]],
 }
 
 /// A value.
@@ -26,12 +26,15 @@ pub(super) struct Value<'a> {
     /// Its key path.
     pub(super) path: String,
     value: &'a Spanned<DeValue<'a>>,
+    /// Which values are right, of this or of its items. Of an unknown key none are said to be, and what
+    /// it is read as is nothing: that it is unknown has been told.
+    values: Values,
 }
 
 impl<'a> Table<'a> {
     /// The whole document.
     pub(super) fn top(document: &'a Spanned<DeTable<'a>>) -> Table<'a> {
-        Table { path: String::new(), span: 0..0, entries: document.get_ref() }
+        Table { path: String::new(), span: 0..0, entries: document.get_ref(), known: &[] }
     }
 
     /// The value of a key, when it is there.
@@ -40,27 +43,39 @@ impl<'a> Table<'a> {
             "" => key.to_owned(),
             path => format!("{path}.{key}"),
         };
-        self.entries.get(key).map(|value| Value { path, value })
+        let values = self.specs().find(|spec| spec.name == key).map(|spec| spec.range);
+        let values = values.unwrap_or(Values::Any);
+        self.entries.get(key).map(|value| Value { path, value, values })
     }
 
-    /// Notes every key that is none of these.
-    pub(super) fn only(&self, known: &[&str], faults: &mut Vec<Fault>) {
-        for (key, _) in self.entries.iter() {
+    fn specs(&self) -> impl Iterator<Item = &'static KeySpec> {
+        self.known.iter().copied().flatten()
+    }
+
+    /// The table with these keys. Every other one is noted.
+    pub(super) fn only(
+        self,
+        known: &'static [&'static [KeySpec]],
+        faults: &mut Vec<Fault>,
+    ) -> Table<'a> {
+        let table = Table { known, ..self };
+        let known: Vec<&str> = table.specs().map(|spec| spec.name).collect();
+        for (key, _) in table.entries.iter() {
             let word: &str = key.get_ref();
             if known.contains(&word) {
                 continue;
             }
-            let listed = known.join(", ");
             faults.push(Fault {
                 span: key.span(),
-                key: format!("{}.{word}", self.path),
+                key: format!("{}.{word}", table.path),
                 what: "unknown key".to_owned(),
-                remedy: match nearest(word, known) {
-                    Some(near) => format!("did you mean {near}? known are {listed}"),
-                    None => format!("remove it; known are {listed}"),
+                remedy: match nearest(word, &known) {
+                    Some(near) => format!("did you mean {near}? known are {}", list(&known)),
+                    None => format!("remove it; known are {}", list(&known)),
                 },
             });
         }
+        table
     }
 
     /// Notes that a key is missing.
@@ -143,28 +158,35 @@ impl<'a> Value<'a> {
         found.map(|(_, value)| *value)
     }
 
+    /// A whole number that is right for the key.
+    pub(super) fn whole<T: TryFrom<i64>>(&self, faults: &mut Vec<Fault>) -> Option<T> {
+        let Values::Numbers(low, high) = self.values else { return None };
+        self.within(low..=high, faults)
+    }
+
     /// A whole number of this range.
-    pub(super) fn whole(&self, range: RangeInclusive<u32>, faults: &mut Vec<Fault>) -> Option<u32> {
+    pub(super) fn within<T: TryFrom<i64>>(
+        &self,
+        range: RangeInclusive<i64>,
+        faults: &mut Vec<Fault>,
+    ) -> Option<T> {
         let (low, high) = (range.start(), range.end());
         let Some(number) = self.value.get_ref().as_integer() else {
             self.kind("a whole number", &format!("a number from {low} to {high}"), faults);
             return None;
         };
-        let value = u32::from_str_radix(number.as_str(), number.radix()).ok();
+        let value = i64::from_str_radix(number.as_str(), number.radix()).ok();
         let value = value.filter(|value| range.contains(value));
         if value.is_none() {
             let remedy = format!("give a number from {low} to {high}");
             self.wrong(format!("{number} is out of range"), remedy, faults);
         }
-        value
+        T::try_from(value?).ok()
     }
 
-    /// A number of this range, whole or not.
-    pub(super) fn number(
-        &self,
-        range: RangeInclusive<f64>,
-        faults: &mut Vec<Fault>,
-    ) -> Option<f64> {
+    /// A number that is right for the key, whole or not.
+    pub(super) fn number(&self, faults: &mut Vec<Fault>) -> Option<f64> {
+        let Values::Numbers(low, high) = self.values else { return None };
         let value = self.value.get_ref();
         let text = match (value.as_integer(), value.as_float()) {
             (Some(whole), _) => whole.as_str(),
@@ -175,35 +197,33 @@ impl<'a> Value<'a> {
             }
         };
         let number = text.replace('_', "").parse::<f64>().ok();
-        let number = number.filter(|number| range.contains(number));
+        let number = number.filter(|number| (low as f64..=high as f64).contains(number));
         if number.is_none() {
-            let remedy = format!("give a number from {} to {}", range.start(), range.end());
+            let remedy = format!("give a number from {low} to {high}");
             self.wrong(format!("{text} is out of range"), remedy, faults);
         }
         number
     }
 
-    /// A time of this range: a number of seconds, or text with a unit.
-    pub(super) fn time(
-        &self,
-        range: RangeInclusive<Duration>,
-        faults: &mut Vec<Fault>,
-    ) -> Option<Duration> {
-        const EXAMPLE: &str = "a number with ms, s, m, h or d (\"500ms\", \"30s\"), or of seconds";
+    /// A time that is right for the key.
+    pub(super) fn time(&self, faults: &mut Vec<Fault>) -> Option<Duration> {
+        let Values::Times(low, high) = self.values else { return None };
         let text = match self.value.get_ref() {
             DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
             DeValue::String(text) => text,
             _ => {
-                self.kind("a time", EXAMPLE, faults);
+                self.kind("a time", duration::GRAMMAR, faults);
                 return None;
             }
         };
-        let Some(time) = time(text) else {
-            self.wrong(format!("{text:?} is not a time"), format!("write {EXAMPLE}"), faults);
+        let Some(time) = duration::parse(text) else {
+            let remedy = format!("write {}", duration::GRAMMAR);
+            self.wrong(format!("{text:?} is not a time"), remedy, faults);
             return None;
         };
-        if !range.contains(&time) {
-            let remedy = format!("give a time from {:?} to {:?}", range.start(), range.end());
+        if !(low..=high).contains(&time) {
+            let (low, high) = (duration::show(low), duration::show(high));
+            let remedy = format!("give a time from {low} to {high}");
             self.wrong(format!("{text:?} is out of range"), remedy, faults);
             return None;
         }
@@ -216,7 +236,8 @@ impl<'a> Value<'a> {
         if table.is_none() {
             self.kind("a table", example, faults);
         }
-        table.map(|entries| Table { path: self.path.clone(), span: self.value.span(), entries })
+        let (path, span) = (self.path.clone(), self.value.span());
+        table.map(|entries| Table { path, span, entries, known: &[] })
     }
 
     /// The items of an array, their paths counted from 1.
@@ -225,7 +246,10 @@ impl<'a> Value<'a> {
             self.kind("an array", example, faults);
             return Vec::new();
         };
-        let item = |(place, value)| Value { path: format!("{}[{}]", self.path, place + 1), value };
+        let item = |(place, value)| {
+            let path = format!("{}[{}]", self.path, place + 1);
+            Value { path, value, values: self.values }
+        };
         items.iter().enumerate().map(item).collect()
     }
 
@@ -246,66 +270,5 @@ impl<'a> Value<'a> {
             return None;
         }
         Some(words)
-    }
-}
-
-/// `None` when it is not a time.
-fn time(text: &str) -> Option<Duration> {
-    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let unit = match unit.trim() {
-        "" => 1_000,
-        unit => UNITS.iter().find(|(name, _)| *name == unit)?.1,
-    };
-    number.parse::<u64>().ok()?.checked_mul(unit).map(Duration::from_millis)
-}
-
-/// The known word that a slip of the keyboard (one letter in three) may have been meant for.
-fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    let far = |candidate: &str| slips(&word.to_lowercase(), candidate);
-    let near = |candidate: &&str| far(candidate) <= (candidate.len() / 3).max(1);
-    // Nothing of ours is that long, and the work grows with the square.
-    let known = known.iter().copied().filter(|_| word.len() <= 40);
-    known.filter(near).min_by_key(|candidate| far(candidate))
-}
-
-/// Letters to insert, delete or replace to make one of the other.
-fn slips(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
-    for (above, letter) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = above + 1;
-        for (place, other) in b.chars().enumerate() {
-            let replaced = diagonal + usize::from(letter != other);
-            diagonal = row[place + 1];
-            row[place + 1] = replaced.min(diagonal + 1).min(row[place] + 1);
-        }
-    }
-    row[row.len() - 1]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_read_with_every_unit_and_nothing_overflows() {
-        for (text, milliseconds) in
-            [("500ms", 500), ("30s", 30_000), ("2", 2_000), ("1 h", 3_600_000)]
-        {
-            assert_eq!(time(text), Some(Duration::from_millis(milliseconds)), "{text}");
-        }
-        for text in ["", "s", "1.5s", "-1s", "1h30m", "18446744073709551615d"] {
-            assert_eq!(time(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_slip_finds_its_word_and_a_strange_word_finds_none() {
-        let known = ["listen", "key_file", "drain_deadline"];
-        assert_eq!(nearest("lisen", &known), Some("listen"));
-        assert_eq!(nearest("Key-file", &known), Some("key_file"));
-        assert_eq!(nearest("banana", &known), None);
-        assert_eq!(nearest(&"x".repeat(10_000), &known), None);
     }
 }

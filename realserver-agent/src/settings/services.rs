@@ -127,7 +127,7 @@ fn tunnel(field: &Value<'_>, faults: &mut Vec<Fault>) -> Option<Kind> {
     };
     match (kind.word(&types, faults)?, table.get("port")) {
         (Kind::Gue { .. }, Some(port)) => {
-            let port = u16::try_from(port.whole(1..=65_535, faults)?).ok()?;
+            let port = port.within(1..=65_535, faults)?;
             Some(Kind::Gue { port })
         }
         (Kind::Gre { .. }, _) => {

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use realserver_agent::settings::key::{KeySpec, key, milliseconds, names, seconds};
+use realserver_agent::settings::{duration, share};
+
 use super::super::fields::{Field, Fields, set};
 use super::super::problem::Report;
-use super::super::{duration, percent};
 use super::{bytes, dns, exec, http};
 use crate::health::plan::{AgentCheck, Check, CheckKind, Dns, Http, Tls, Udp, Via};
 
@@ -15,9 +17,73 @@ const MOST: usize = 16;
 const LONGEST_DATAGRAM: usize = 1200;
 
 /// Keys of every check.
-const COMMON: &[&str] = &["type", "port", "interval", "timeout", "rise", "fall", "jitter", "via"];
+pub(in crate::config) const COMMON: &[KeySpec] = &[
+    key("type", "what is done, see below").words(|| names(KINDS)).required(),
+    key(
+        "port",
+        "where. Required for `agent-check`, and where a server has no port (`fwmark`, port 0)",
+    )
+    .numbers(1, 65_535)
+    .default("the server's")
+    .note("not for `icmp`"),
+    key("interval", "from one check to the next")
+        .times(milliseconds(100), HOUR)
+        .default("`\"2s\"`"),
+    key(
+        "jitter",
+        "how much the interval varies at random, so that a thousand checks do not fall together",
+    )
+    .shares(0, 500)
+    .default("`\"10%\"`")
+    .note("whole"),
+    key("timeout", "how long an answer may take")
+        .times(milliseconds(10), HOUR)
+        .default("`\"1s\"`, or the interval if that is less")
+        .note("at most the interval"),
+    key("rise", "passes in a row after which a failed server is up again")
+        .numbers(1, 100)
+        .default("2"),
+    key("fall", "failures in a row after which it is down").numbers(1, 100).default("3"),
+    key(
+        "via",
+        "to the server's own address, or to the virtual address along the way that clients' packets take: through its tunnel, or by its MAC address. `\"path\"` finds a server that lacks the virtual address and a tunnel that does not work; with `nat` it is the same as `\"server\"`. Not for `exec` and `agent-check`",
+    )
+    .words(|| names(VIA))
+    .default("`\"server\"`"),
+];
 
-const HTTP: &[&str] = &["path", "host", "expect", "soft", "contains"];
+const UDP: &[KeySpec] = &[
+    key(
+        "send",
+        "what is sent. `\\xNN` is a byte, `\\n`, `\\r`, `\\t`, `\\\\` are themselves: write it in single quotes, `'PING\\x0d\\x0a'`. Or `\"hex:50494e47\"`",
+    )
+    .default("nothing: an empty datagram")
+    .note("at most 1200 bytes"),
+    key("expect", "how an answer must begin").note("as `send`"),
+];
+
+const AGENT: &[KeySpec] =
+    &[key("send", "what is sent before the answer is read (HAProxy's `agent-send`)")
+        .default("nothing")
+        .note("at most 1200 bytes")];
+
+const EXECUTED: &[KeySpec] = &[key("command", "the command and its arguments")
+    .of("array of texts")
+    .required()
+    .note("1 to 64 words, the first an absolute path")];
+
+/// The other keys in the order of the reference, and the types that have them; [`Kind::keys`] says the
+/// same for each type.
+pub(in crate::config) const BY_TYPE: &[(&str, &[KeySpec])] = &[
+    ("http, https", http::KEYS),
+    ("https", http::TLS),
+    ("dns", dns::KEYS),
+    ("udp", UDP),
+    ("agent-check", AGENT),
+    ("exec", EXECUTED),
+];
+
+const HOUR: Duration = seconds(3600);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -49,16 +115,16 @@ const EXEC: &str = "check = { type = \"exec\", command = [\"/usr/local/bin/check
 const AGENT_CHECK: &str = "check = { type = \"agent-check\", port = 5555 }";
 
 impl Kind {
-    /// Keys that it has beside the common ones.
-    fn keys(self) -> Vec<&'static str> {
+    /// The keys that it has.
+    fn keys(self) -> &'static [&'static [KeySpec]] {
         match self {
-            Kind::Tcp | Kind::Icmp => Vec::new(),
-            Kind::Http => HTTP.to_vec(),
-            Kind::Https => [HTTP, &["name", "authority"]].concat(),
-            Kind::Dns => vec!["name", "record"],
-            Kind::Udp => vec!["send", "expect"],
-            Kind::Exec => vec!["command"],
-            Kind::AgentCheck => vec!["send"],
+            Kind::Tcp | Kind::Icmp => &[COMMON],
+            Kind::Http => &[COMMON, http::KEYS],
+            Kind::Https => &[COMMON, http::KEYS, http::TLS],
+            Kind::Dns => &[COMMON, dns::KEYS],
+            Kind::Udp => &[COMMON, UDP],
+            Kind::Exec => &[COMMON, EXECUTED],
+            Kind::AgentCheck => &[COMMON, AGENT],
         }
     }
 
@@ -119,8 +185,7 @@ fn one(field: &Field<'_>, report: &mut Report<'_>) -> Option<Check> {
         return None;
     };
     let kind = word.word(KINDS, report)?;
-    let known = [COMMON, &kind.keys()].concat();
-    let table = field.table(&known, EXAMPLE, report)?;
+    let table = field.table(kind.keys(), EXAMPLE, report)?;
     let common = common(&table, kind, report);
     let kind = own(&table, kind, report)?;
     Some(Check { kind, ..common })
@@ -134,21 +199,18 @@ fn common(table: &Fields<'_>, kind: Kind, report: &mut Report<'_>) -> Check {
             field.wrong("ICMP has no ports", "remove it, or set type = \"tcp\"", report);
             return None;
         }
-        let port = field.integer(1..=65_535, ", a port on the server", report)?;
-        Some(Some(u16::try_from(port).ok()?))
+        field.number(", a port on the server", report).map(Some)
     });
-    let intervals = Duration::from_millis(100)..=Duration::from_secs(3600);
-    set(&mut check.interval, table, "interval", |field| field.time(intervals, report));
+    set(&mut check.interval, table, "interval", |field| field.time(report));
     check.timeout = check.timeout.min(check.interval);
     set(&mut check.timeout, table, "timeout", |field| {
-        let timeouts = Duration::from_millis(10)..=Duration::from_secs(3600);
-        let timeout = field.time(timeouts, report)?;
+        let timeout = field.time(report)?;
         if timeout > check.interval {
             field.wrong(
                 format!(
                     "{} is longer than the interval, {}",
-                    duration::show_fine(timeout),
-                    duration::show_fine(check.interval)
+                    duration::show(timeout),
+                    duration::show(check.interval)
                 ),
                 "give a timeout of at most the interval, or a longer interval",
                 report,
@@ -157,15 +219,12 @@ fn common(table: &Fields<'_>, kind: Kind, report: &mut Report<'_>) -> Check {
         Some(timeout)
     });
     for (key, count) in [("rise", &mut check.rise), ("fall", &mut check.fall)] {
-        set(count, table, key, |field| {
-            let number = field.integer(1..=100, " checks in a row", report)?;
-            u32::try_from(number).ok()
-        });
+        set(count, table, key, |field| field.number(" checks in a row", report));
     }
     set(&mut check.jitter, table, "jitter", |field| {
-        let permille = percent::read(&field, 0..=500, report)?;
+        let permille = field.share(report)?;
         if permille % 10 != 0 {
-            let what = format!("{} is no whole number of percent", percent::show(permille));
+            let what = format!("{} is no whole number of percent", share::show(permille));
             field.wrong(what, "write \"10%\"", report);
         }
         u8::try_from(permille / 10).ok()

@@ -1,5 +1,7 @@
 //! Keys of a check by DNS.
 
+use realserver_agent::settings::key::{KeySpec, key};
+
 use super::super::fields::{Field, Fields, set};
 use super::super::problem::Report;
 use crate::health::plan::Dns;
@@ -21,6 +23,16 @@ const RECORDS: &[(&str, u16)] = &[
     ("SVCB", 64),
     ("HTTPS", 65),
     ("CAA", 257),
+];
+
+/// Keys that only this check has.
+pub(super) const KEYS: &[KeySpec] = &[
+    key("name", "what is asked for").default("`\".\"`").note("a domain name"),
+    key("record", "the type of record")
+        .numbers(1, 65_535)
+        .of("text or number")
+        .default("`\"SOA\"`")
+        .note("or `\"A\"`, `\"AAAA\"`, `\"MX\"`, ..."),
 ];
 
 /// Reads the question. What is wrong keeps its default.
@@ -50,8 +62,7 @@ fn is_name(name: &str) -> bool {
 
 fn record(field: &Field<'_>, report: &mut Report<'_>) -> Option<u16> {
     if !field.is_text() {
-        let number = field.integer(1..=65_535, ", the number of a type of record", report)?;
-        return u16::try_from(number).ok();
+        return field.number(", the number of a type of record", report);
     }
     let word = field.text("record = \"SOA\"", report)?;
     let found = RECORDS.iter().find(|(known, _)| known.eq_ignore_ascii_case(word));

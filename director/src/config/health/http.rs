@@ -3,6 +3,8 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use realserver_agent::settings::key::{KeySpec, key};
+
 use super::super::fields::{Field, Fields, set};
 use super::super::problem::Report;
 use crate::health::plan::{Http, Tls};
@@ -13,6 +15,36 @@ const STATUSES: &str = "200, \"200-399\", or an array of these";
 
 /// Longest path, name and piece of the body, bytes.
 const LONGEST: usize = 2048;
+
+/// Keys that HTTP and HTTPS have.
+pub(super) const KEYS: &[KeySpec] = &[
+    key("path", "path and query")
+        .default("`\"/\"`")
+        .note("begins with `/`, at most 2048 characters"),
+    key("host", "the header `Host`").default("the server's address").note("a name"),
+    key("expect", "statuses that pass")
+        .numbers(100, 599)
+        .of("number, text, or array of these")
+        .default("`\"200-399\"`")
+        .note("as in `[200, \"204-299\"]`"),
+    key("soft", "statuses that mean: no new connections, those that are there may stay")
+        .numbers(100, 599)
+        .of("number, text, or array of these")
+        .default("`503`")
+        .note("none that passes; `[]` for none"),
+    key("contains", "what must be in the first 64 KiB of the answer's body")
+        .note("1 to 2048 bytes"),
+];
+
+/// Keys that only HTTPS has.
+pub(super) const TLS: &[KeySpec] = &[
+    key("name", "whom TLS asks for (SNI), and whose certificate it must be")
+        .default("`host`")
+        .note("a name"),
+    key("authority", "PEM file of the certificates that the server's must be signed by")
+        .default("any certificate passes")
+        .note("absolute path"),
+];
 
 /// Reads the request and what is expected. What is wrong keeps its default.
 pub(super) fn read(table: &Fields<'_>, report: &mut Report<'_>) -> Http {
@@ -123,8 +155,7 @@ fn statuses(field: &Field<'_>, report: &mut Report<'_>) -> Option<Statuses> {
 /// One status, or a range of them.
 fn status(field: &Field<'_>, report: &mut Report<'_>) -> Option<RangeInclusive<u16>> {
     if !field.is_text() {
-        let number = field.integer(100..=599, ", a status; ranges in quotes", report)?;
-        let number = u16::try_from(number).ok()?;
+        let number = field.number(", a status; ranges in quotes", report)?;
         return Some(number..=number);
     }
     let text = field.text(STATUSES, report)?;

@@ -16,12 +16,14 @@ mod settings;
 use super::fields::Fields;
 use super::problem::Report;
 use crate::health::plan::{AgentWatch, AllDown, ServiceHealth};
-pub(super) use agent::of_servers as agent_of_servers;
+pub(super) use agent::{KEYS as AGENT, of_servers as agent_of_servers};
 pub(super) use agreement::check_ports;
+pub(super) use checks::{BY_TYPE as CHECK_BY_TYPE, COMMON as CHECK};
+pub(super) use feedback::KEYS as FEEDBACK;
 pub use settings::HealthSettings;
-pub(super) use settings::read as read_settings;
+pub(super) use settings::{KEYS as SETTINGS, read as read_settings};
 
-const ALL_DOWN: &[(&str, AllDown)] =
+pub(super) const ALL_DOWN: &[(&str, AllDown)] =
     &[("keep", AllDown::Keep), ("drop", AllDown::Drop), ("fallback", AllDown::Fallback)];
 
 /// Reads what a service says of how its servers are watched; what is wrong is in the report. `agent`:

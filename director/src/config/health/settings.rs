@@ -2,12 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
+use realserver_agent::settings::key::{KeySpec, key};
+
 use super::super::fields::Fields;
 use super::super::problem::Report;
 use super::http::absolute;
 
 /// Keys of `[health]`.
-pub(in crate::config) const KEYS: &[&str] = &["memory"];
+pub(in crate::config) const KEYS: &[KeySpec] = &[key(
+    "memory",
+    "the file in which it is kept how servers are, so that a restart of the director does not take a dead server for one that is up; `false`: it is not kept",
+)
+.of("text or `false`")
+.default("`health.json` beside the control socket")
+.note("absolute path")];
 
 /// File of the memory where the file says nothing, beside the control socket.
 const MEMORY: &str = "health.json";
@@ -28,7 +36,7 @@ pub(in crate::config) fn read(
 ) -> HealthSettings {
     let default = HealthSettings { memory: Some(control.with_file_name(MEMORY)) };
     let example = "[health] on a line of its own, then memory = false";
-    let Some(table) = root.get("health").and_then(|field| field.table(KEYS, example, report))
+    let Some(table) = root.get("health").and_then(|field| field.table(&[KEYS], example, report))
     else {
         return default;
     };

@@ -11,31 +11,80 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use realserver_agent::settings::key::{KeySpec, key, milliseconds, names, seconds};
+
 use super::fields::{Field, Fields, set};
 use super::problem::Report;
 use super::{DeclaredService, Mode};
 pub use ::nlb::delivery::Delivery;
 use ::nlb::key::MIN_KEY;
+pub(super) use rules::KEYS as RULE;
 pub use rules::PortRule;
 
 /// Keys of `[nlb]`.
-pub(super) const KEYS: &[&str] = &[
-    "key",
-    "key_file",
-    "primary",
-    "hosts",
-    "delivery",
-    "period",
-    "tolerance",
-    "isolated",
-    "initial_state",
-    "handover_timeout",
-    "drain_timeout",
-    "udp_pin",
-    "track",
-    "echo",
-    "remote_control",
-    "rule",
+pub(super) const KEYS: &[KeySpec] = &[
+    key(
+        "key",
+        "the secret that the hosts share: it signs heartbeats and commands, and keeps clients from choosing their host",
+    )
+    .default("this or `key_file` is required")
+    .note("16 bytes or more"),
+    key("key_file", "a file whose whole content, but for a final newline, is the key")
+        .note("absolute path"),
+    key(
+        "primary",
+        "the virtual address that names the cluster, and from which its MAC address is made",
+    )
+    .default("the address of the first service")
+    .note("an address that no host has for itself"),
+    key("hosts", "the hosts in the order of their ids, 1 first")
+        .of("array")
+        .default("the servers")
+        .note("at most 32 hosts, each an address or an array of its addresses"),
+    key("delivery", "the kind of MAC address that brings every frame to every host")
+        .words(|| names(DELIVERIES))
+        .default("`\"unicast\"`"),
+    key("period", "time between two heartbeats")
+        .times(milliseconds(100), seconds(10))
+        .default("`\"1s\"`"),
+    key("tolerance", "heartbeats that may be missed before a host counts as gone")
+        .numbers(5, 100)
+        .default("`5`"),
+    key("isolated", "what a host does that loses all others at a time")
+        .words(|| names(ISOLATED))
+        .default("`\"serve\"`"),
+    key("initial_state", "whether it joins by itself")
+        .words(|| names(INITIAL))
+        .default("`\"started\"`"),
+    key(
+        "handover_timeout",
+        "with affinity: how long clients that are to move may keep their host while they have connections",
+    )
+    .times(seconds(1), LONGEST_WAIT)
+    .default("`\"5m\"`"),
+    key("drain_timeout", "how long a draining host waits for its connections to end")
+        .times(seconds(1), LONGEST_WAIT)
+        .default("`\"5m\"`"),
+    key(
+        "udp_pin",
+        "how long a UDP flow stays with its host after its last packet; 0: it follows the map at once",
+    )
+    .times(seconds(0), LONGEST_WAIT)
+    .default("`\"0s\"`"),
+    key(
+        "track",
+        "remember TCP connections beside the kernel's socket table: for sockets in other network namespaces (containers)",
+    )
+    .boolean()
+    .default("`false`"),
+    key("echo", "who answers a ping to a virtual address")
+        .words(|| names(ECHOES))
+        .default("`\"one\"`"),
+    key("remote_control", "whether commands from other machines that have the key are taken")
+        .boolean()
+        .default("`true`"),
+    key("rule", "port rules for what has no service, one `[[nlb.rule]]` each")
+        .of("array of tables"),
 ];
 
 /// The secret that all hosts of a cluster share.
@@ -149,7 +198,9 @@ const INITIAL: &[(&str, InitialState)] = &[
 ];
 
 /// Times that wait for flows to end: up to a day.
-const LONGEST_WAIT: u32 = 86_400;
+const LONGEST_WAIT: Duration = seconds(86_400);
+
+const ECHOES: &[(&str, bool)] = &[("one", false), ("all", true)];
 
 /// Reads the table; `services` are those of the file that are right.
 pub(super) fn read(
@@ -158,7 +209,7 @@ pub(super) fn read(
     services: &[DeclaredService],
     report: &mut Report<'_>,
 ) -> Nlb {
-    let table = root.get("nlb").and_then(|field| field.table(KEYS, EXAMPLE, report));
+    let table = root.get("nlb").and_then(|field| field.table(&[KEYS], EXAMPLE, report));
     let mut nlb = Nlb::default();
     if let Some(table) = &table {
         read_own(table, &mut nlb, report);
@@ -184,37 +235,29 @@ pub(super) fn read(
 
 /// The keys that stand for themselves.
 fn read_own(table: &Fields<'_>, nlb: &mut Nlb, report: &mut Report<'_>) {
-    nlb.key = key(table, report);
+    nlb.key = secret(table, report);
     nlb.primary = table.get("primary").and_then(|field| address(&field, report));
     set(&mut nlb.delivery, table, "delivery", |field| field.word(DELIVERIES, report));
     set(&mut nlb.isolated, table, "isolated", |field| field.word(ISOLATED, report));
     set(&mut nlb.initial_state, table, "initial_state", |field| field.word(INITIAL, report));
-    set(&mut nlb.period, table, "period", |field| {
-        field.time(Duration::from_millis(100)..=Duration::from_secs(10), report)
-    });
+    set(&mut nlb.period, table, "period", |field| field.time(report));
     set(&mut nlb.tolerance, table, "tolerance", |field| {
-        let meaning = " heartbeats that may be missed";
-        field.integer(5..=100, meaning, report).and_then(|number| u32::try_from(number).ok())
+        field.number(" heartbeats that may be missed", report)
     });
-    for (key, least, time) in [
-        ("handover_timeout", 1, &mut nlb.handover_timeout),
-        ("drain_timeout", 1, &mut nlb.drain_timeout),
-        ("udp_pin", 0, &mut nlb.udp_pin),
+    for (key, time) in [
+        ("handover_timeout", &mut nlb.handover_timeout),
+        ("drain_timeout", &mut nlb.drain_timeout),
+        ("udp_pin", &mut nlb.udp_pin),
     ] {
-        set(time, table, key, |field| {
-            let seconds = field.seconds(least..=LONGEST_WAIT, report)?;
-            Some(Duration::from_secs(u64::from(seconds)))
-        });
+        set(time, table, key, |field| Some(Duration::from_secs(u64::from(field.seconds(report)?))));
     }
     set(&mut nlb.track, table, "track", |field| field.boolean(report));
-    set(&mut nlb.echo_by_all, table, "echo", |field| {
-        field.word(&[("one", false), ("all", true)], report)
-    });
+    set(&mut nlb.echo_by_all, table, "echo", |field| field.word(ECHOES, report));
     set(&mut nlb.remote_control, table, "remote_control", |field| field.boolean(report));
 }
 
 /// `key` or `key_file`, not both.
-fn key(table: &Fields<'_>, report: &mut Report<'_>) -> Option<Key> {
+fn secret(table: &Fields<'_>, report: &mut Report<'_>) -> Option<Key> {
     let (text, file) = (table.get("key"), table.get("key_file"));
     if let (Some(_), Some(file)) = (&text, &file) {
         file.wrong("the key is given by key already", "keep one of key and key_file", report);

@@ -11,8 +11,10 @@
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use ::nlb::host::HostId;
+use ::nlb::host::{HostId, MAX_HOSTS};
 use ::nlb::rules::{Affinity, MAX_WEIGHT, Mode, Protocol as RuleProtocol, Rule, Rules, Scope};
+
+use realserver_agent::settings::key::{KeySpec, key, names};
 
 use super::super::DeclaredService;
 use super::super::fields::{Field, Fields};
@@ -21,8 +23,34 @@ use super::address;
 use crate::control::api::{Protocol, ServiceKey, ServiceSpec};
 
 /// Keys of a rule.
-pub(in super::super) const KEYS: &[&str] =
-    &["vip", "protocol", "ports", "filter", "affinity", "weights", "priorities"];
+pub(in super::super) const KEYS: &[KeySpec] = &[
+    key("vip", "for this virtual address; a rule for one comes before a rule for all")
+        .default("all")
+        .note("an address"),
+    key("protocol", "the protocols it is for").words(|| names(PROTOCOLS)).default("`\"both\"`"),
+    key("ports", "no port may have two rules of one `vip`")
+        .numbers(0, 65_535)
+        .of("number or text")
+        .required()
+        .note("`\"8000-8099\"`"),
+    key("filter", "all hosts share; one host takes all; none takes any")
+        .words(|| names(FILTERS))
+        .default("`\"multiple\"`"),
+    key("affinity", "what stays together: a connection, an address, a network (/24, /64)")
+        .words(|| names(AFFINITIES))
+        .default("`\"single\"`")
+        .note("with `multiple` only"),
+    key("weights", "shares, with `multiple` only")
+        .numbers(0, MAX_WEIGHT as i64)
+        .of("array of numbers")
+        .default("50 each")
+        .note("one for each host"),
+    key("priorities", "with `single` only: the lowest of the hosts that live takes all")
+        .numbers(1, MAX_HOSTS as i64)
+        .of("array of numbers")
+        .default("the ids")
+        .note("one for each host"),
+];
 
 /// The scheduler that gives everything to one server, as long as it can.
 const SINGLE: &str = "fo";
@@ -68,7 +96,7 @@ pub(super) fn read(
     let example = "[[nlb.rule]] on a line of its own, then the rule's keys";
     let mut rules = Vec::new();
     for item in field.items(example, report).unwrap_or_default() {
-        if let Some(fields) = item.table(KEYS, example, report) {
+        if let Some(fields) = item.table(&[KEYS], example, report) {
             let line = report.line(item.offset());
             rules.extend(one(&fields, line, hosts, report));
         }
@@ -105,8 +133,7 @@ fn one(
 
 fn range(field: &Field<'_>, report: &mut Report<'_>) -> Option<RangeInclusive<u16>> {
     if !field.is_text() {
-        let port = field.integer(0..=65_535, "; ranges stand in quotes, \"8000-8099\"", report)?;
-        let port = u16::try_from(port).ok()?;
+        let port = field.number("; ranges stand in quotes, \"8000-8099\"", report)?;
         return Some(port..=port);
     }
     let text = field.text(PORTS, report)?;
@@ -145,12 +172,12 @@ fn mode(fields: &Fields<'_>, hosts: &[Vec<IpAddr>], report: &mut Report<'_>) -> 
                 Some(field) => field.word(AFFINITIES, report),
                 None => Some(Affinity::SINGLE),
             };
-            let weights = numbers(fields, "weights", 0..=MAX_WEIGHT, hosts, report)?;
+            let weights = numbers(fields, "weights", hosts, report)?;
             let weights = weights.unwrap_or_else(|| vec![DEFAULT_WEIGHT; hosts.len()]);
             Some(Mode::Multiple { affinity: affinity?, weights: members(&weights) })
         }
         Filter::Single => {
-            let priorities = numbers(fields, "priorities", 1..=32, hosts, report)?;
+            let priorities = numbers(fields, "priorities", hosts, report)?;
             let priorities = priorities.unwrap_or_else(|| (1..).take(hosts.len()).collect());
             Some(Mode::Single { priorities: members(&priorities) })
         }
@@ -162,7 +189,6 @@ fn mode(fields: &Fields<'_>, hosts: &[Vec<IpAddr>], report: &mut Report<'_>) -> 
 fn numbers(
     fields: &Fields<'_>,
     key: &str,
-    range: RangeInclusive<u8>,
     hosts: &[Vec<IpAddr>],
     report: &mut Report<'_>,
 ) -> Option<Option<Vec<u8>>> {
@@ -173,10 +199,9 @@ fn numbers(
         field.wrong(what, "write one for each host, in the order of their ids", report);
         return None;
     }
-    let range = i64::from(*range.start())..=i64::from(*range.end());
-    let numbers: Vec<Option<i64>> =
-        items.iter().map(|item| item.integer(range.clone(), "", report)).collect();
-    numbers.into_iter().map(|number| u8::try_from(number?).ok()).collect::<Option<_>>().map(Some)
+    // All are looked at before the first that is wrong counts.
+    let numbers: Vec<Option<u8>> = items.iter().map(|item| item.number("", report)).collect();
+    numbers.into_iter().collect::<Option<_>>().map(Some)
 }
 
 /// The numbers of the hosts from 1 on.

@@ -4,7 +4,7 @@
 mod arbitrary;
 mod health;
 mod nlb;
-mod page;
+mod reference;
 mod right;
 mod wrong;
 

@@ -308,21 +308,6 @@ fn servers_take_port_and_forwarding_from_their_service_unless_they_have_their_ow
 }
 
 #[test]
-fn every_setting_stands_in_the_documentation_with_its_default_and_range() {
-    for setting in Setting::ALL {
-        let range = setting.range();
-        let row = format!(
-            "| `{}` | {} | {} to {} |",
-            setting.name(),
-            setting.default(),
-            range.start(),
-            range.end()
-        );
-        assert!(PAGE.contains(&row), "docs/configuration.md lacks {row}");
-    }
-}
-
-#[test]
 fn settings_have_the_kernels_names_and_switches_are_numbers_or_true_and_false() {
     let config = right(
         r#"

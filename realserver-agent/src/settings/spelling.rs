@@ -2,7 +2,7 @@
 
 /// The word of `known` that is nearest to `word`, if one is near enough to be a slip: at most a
 /// third of its letters, and always one.
-pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     // A file of another program may hold words of any length; nothing of ours is longer than this.
     if word.chars().count() > 40 {
         return None;
@@ -42,7 +42,7 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 /// The words in one line, for "known are ...".
-pub(super) fn list(words: &[&str]) -> String {
+pub fn list(words: &[&str]) -> String {
     words.join(", ")
 }
 

@@ -1,15 +1,10 @@
-//! Shares as operators write them: `"10%"`, `"2.5%"`. In thousands inside.
-
-use std::ops::RangeInclusive;
-
-use super::fields::Field;
-use super::problem::Report;
+//! Shares as operators write them: `"10%"`, `"2.5%"`. In thousandths inside.
 
 /// How to write one, for error texts.
-const GRAMMAR: &str = "a number with % in quotes, \"10%\" or \"2.5%\"";
+pub const GRAMMAR: &str = "a number with % in quotes, \"10%\" or \"2.5%\"";
 
 /// Reads `text`, to a tenth of a percent; `None` when it is no share, or above 6553.5 %.
-pub(super) fn parse(text: &str) -> Option<u16> {
+pub fn parse(text: &str) -> Option<u16> {
     let number = text.strip_suffix('%')?.trim_end();
     let (whole, tenth) = number.split_once('.').unwrap_or((number, "0"));
     let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -21,33 +16,11 @@ pub(super) fn parse(text: &str) -> Option<u16> {
 }
 
 /// Writes it as it is read.
-pub(super) fn show(permille: u16) -> String {
+pub fn show(permille: u16) -> String {
     match permille % 10 {
         0 => format!("{}%", permille / 10),
         tenth => format!("{}.{tenth}%", permille / 10),
     }
-}
-
-/// The value of `field` within `range`, per mille.
-pub(super) fn read(
-    field: &Field<'_>,
-    range: RangeInclusive<u16>,
-    report: &mut Report<'_>,
-) -> Option<u16> {
-    let text = field.text(GRAMMAR, report)?;
-    let Some(permille) = parse(text) else {
-        field.wrong(format!("{text:?} is not a share"), format!("write {GRAMMAR}"), report);
-        return None;
-    };
-    if !range.contains(&permille) {
-        field.wrong(
-            format!("{text:?} is out of range"),
-            format!("give a share from {} to {}", show(*range.start()), show(*range.end())),
-            report,
-        );
-        return None;
-    }
-    Some(permille)
 }
 
 #[cfg(test)]
