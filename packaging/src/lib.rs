@@ -6,5 +6,6 @@
 
 #![forbid(unsafe_code)]
 
+pub mod file_format;
 pub mod manual;
 pub mod pages;

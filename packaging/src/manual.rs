@@ -79,7 +79,7 @@ fn section(heading: Option<&str>, body: &[&str], page: &mut Vec<u8>) -> io::Resu
     writeln!(page, ".fi")
 }
 
-fn escaped(line: &str) -> String {
+pub(crate) fn escaped(line: &str) -> String {
     let text = line.replace('\\', "\\e").replace('-', "\\-");
     // A line that begins with one of these would be a request.
     if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }

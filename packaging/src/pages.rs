@@ -5,7 +5,7 @@ use std::io;
 use clap::{Command, CommandFactory};
 use clap_complete::{Shell, generate};
 
-use crate::manual;
+use crate::{file_format, manual};
 
 /// The programs whose command lines are clap's; `ipvsadm` has its own table of flags and makes its
 /// own pages.
@@ -21,13 +21,14 @@ fn programs() -> [Command; 3] {
 const SHELLS: [(Shell, &str, &str); 3] =
     [(Shell::Bash, "", ".bash"), (Shell::Zsh, "_", ""), (Shell::Fish, "", ".fish")];
 
-/// Every file with its name: `dirctl-status.8`, `dirctl.bash`, `_dirctl`, `dirctl.fish`.
+/// Every file with its name: `switchyard.toml.5`, `dirctl-status.8`, `dirctl.bash`, `_dirctl`, `dirctl.fish`.
 ///
 /// # Errors
 /// Those of writing; a text that is not UTF-8 is one.
 pub fn all() -> io::Result<Vec<(String, String)>> {
     let mut files: Vec<(String, String)> =
         ipvsadm::pages::ALL.iter().map(|(name, page)| ((*name).to_owned(), page())).collect();
+    files.push((file_format::NAME.to_owned(), file_format::page()));
     for command in programs() {
         let name = command.get_name().to_owned();
         files.extend(manual::pages(command.clone())?);

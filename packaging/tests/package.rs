@@ -91,6 +91,7 @@ fn quick_what_is_installed_works_and_nothing_is_left_after_a_purge() {
         ipvsadm --version 2>&1 || true
         readlink /etc/alternatives/ipvsadm
         ls /usr/share/man/man8/director.8.gz /usr/share/man/man8/dirctl-status.8.gz
+        ls /usr/share/man/man5/switchyard.toml.5.gz
         ls /usr/share/man/man8/ipvsadm.8.gz /usr/share/bash-completion/completions/dirctl
         ls /usr/share/zsh/vendor-completions/_director /usr/share/fish/vendor_completions.d/dirctl.fish
         ls /usr/lib/systemd/system/switchyard-director.service /usr/lib/systemd/system/switchyard-agent.service

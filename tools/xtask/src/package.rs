@@ -48,7 +48,7 @@ fn pages(folder: &Path) -> Result<()> {
     gzip.args(["-9", "--no-name"]);
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "8") {
+        if path.extension().is_some_and(|extension| extension == "8" || extension == "5") {
             gzip.arg(path);
         }
     }
