@@ -1,4 +1,4 @@
-//! What does not change while a node runs, and what only its operator cares about: names, paths,
+//! What hardly changes while a node runs, and what only its operator cares about: names, paths,
 //! warnings, counters of refused commands.
 
 use std::collections::BTreeMap;
@@ -33,8 +33,8 @@ pub(super) struct About {
     pub(super) drain_timeout: Duration,
     /// `[nlb]` of the file, without its key.
     pub(super) settings: BTreeMap<String, String>,
-    /// Addresses of all hosts by id.
-    pub(super) hosts: Vec<Vec<IpAddr>>,
+    /// Addresses of all hosts by id, as the file was read last.
+    hosts: Mutex<Vec<Vec<IpAddr>>>,
     /// By topic.
     warnings: Mutex<BTreeMap<&'static str, String>>,
     /// By reason: what it means, and how many.
@@ -52,10 +52,20 @@ impl About {
             started: Instant::now(),
             drain_timeout: config.nlb.drain_timeout,
             settings: settings(config),
-            hosts: config.nlb.hosts.clone(),
+            hosts: Mutex::new(config.nlb.hosts.clone()),
             warnings: Mutex::default(),
             refused: Mutex::default(),
         }
+    }
+
+    /// Addresses of all hosts by id; of one that is gone there are none.
+    pub(super) fn hosts(&self) -> Vec<Vec<IpAddr>> {
+        locked(&self.hosts).clone()
+    }
+
+    /// The file names other hosts now.
+    pub(super) fn set_hosts(&self, hosts: Vec<Vec<IpAddr>>) {
+        *locked(&self.hosts) = hosts;
     }
 
     /// Tells the operator something until it is cleared.

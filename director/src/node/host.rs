@@ -9,7 +9,7 @@ use std::time::Duration;
 use ::nlb::filter::{Echo, HostState, Policy, SlotState};
 use ::nlb::heartbeat::Digest;
 use ::nlb::key::ClusterKey;
-use ::nlb::membership::{Membership, Plan, Service, State};
+use ::nlb::membership::{Membership, Plan, Service, State, carried};
 use ::nlb::rules::Rules;
 use ::nlb::slot::{SLOTS, Slot};
 use ::nlb::tuple::Tuple;
@@ -30,9 +30,15 @@ pub(super) struct Host {
     /// What the filter was told last.
     published: Option<(u64, Service)>,
     idle: Idle,
-    /// Rules that come in force with the plan of this digest.
-    next: Option<(Digest, Rules)>,
+    /// Addresses of the other hosts by the file in force.
+    peers: Vec<IpAddr>,
+    /// What comes in force with the plan of this digest: rules, and the other hosts' addresses.
+    next: Option<(Digest, Rules, Vec<IpAddr>)>,
 }
+
+/// How long a pin of TCP waits for a packet where the kernel's table tells of connections: it is there
+/// for the handshake alone, and this is past the third repetition of a SYN+ACK.
+const HANDSHAKE: Duration = Duration::from_secs(15);
 
 impl Host {
     /// A host whose filter serves nothing yet. Flows that it holds already, from a node that ran
@@ -44,11 +50,15 @@ impl Host {
         key: ClusterKey,
         udp_pin: Duration,
     ) -> Host {
-        let idle = match udp_pin {
-            Duration::ZERO => Idle::default(),
-            udp => Idle { udp, ..Idle::default() },
-        };
-        Host { membership, filter, policy, key, published: None, idle, next: None }
+        let mut idle = Idle::default();
+        if !udp_pin.is_zero() {
+            idle.udp = udp_pin;
+        }
+        if !policy.track {
+            idle.tcp = HANDSHAKE;
+        }
+        let peers = policy.peers.clone();
+        Host { membership, filter, policy, key, published: None, idle, peers, next: None }
     }
 
     /// Whether this host answers for the virtual addresses.
@@ -72,16 +82,22 @@ impl Host {
     }
 
     /// A new configuration: weights are in force with the next convergence, other rules when every
-    /// member has them. Its slots are enabled or not as those of the same groups are now.
-    pub(super) fn reload(&mut self, mut plan: Plan, rules: Rules, now: Duration) {
-        // A group without affinity has a slot for each protocol, under one number.
-        let mut before = self.membership.slot_plans().to_vec();
-        for slot in &mut plan.slots {
-            if let Some(place) = before.iter().position(|it| it.group == slot.group) {
-                slot.operator = before.remove(place).operator;
-            }
+    /// member has them, and `peers` (the other hosts' addresses) with them. Its slots are enabled or not
+    /// as the same slots are now.
+    pub(super) fn reload(
+        &mut self,
+        mut plan: Plan,
+        rules: Rules,
+        peers: Vec<IpAddr>,
+        now: Duration,
+    ) {
+        let before = self.membership.slot_plans();
+        let same = carried(before, &plan.slots);
+        for (slot, same) in plan.slots.iter_mut().zip(same) {
+            slot.operator =
+                same.and_then(|at| before.get(at)).map_or(slot.operator, |it| it.operator);
         }
-        self.next = Some((plan.digest, rules));
+        self.next = Some((plan.digest, rules, peers));
         self.membership.reload(plan, now);
         self.switch();
     }
@@ -89,14 +105,17 @@ impl Host {
     /// Rules and slots switch together: a slot means nothing without its rules.
     fn switch(&mut self) {
         let digest = self.membership.digest();
-        if let Some((_, rules)) = self.next.take_if(|(wanted, _)| *wanted == digest) {
+        if let Some((_, rules, peers)) = self.next.take_if(|(wanted, ..)| *wanted == digest) {
             self.policy.rules = rules;
+            self.peers = peers;
             self.published = None;
         }
     }
 
-    /// Addresses of this host alone, and of the others, as they are now.
-    pub(super) fn set_addresses(&mut self, own: Vec<IpAddr>, mut peers: Vec<IpAddr>) {
+    /// Addresses of this host alone as they are now; those of the others are by the file, and as they
+    /// say themselves.
+    pub(super) fn set_addresses(&mut self, own: Vec<IpAddr>) {
+        let mut peers = self.peers.clone();
         for member in self.membership.others() {
             peers.extend(member.addresses);
         }
@@ -122,8 +141,16 @@ impl Host {
     ) -> Result<()> {
         let sockets = held.iter().filter_map(|held| flows::tuple(held, &self.policy.vips));
         let mut tuples: Vec<Tuple> = sockets.collect();
-        let pins = self.filter.pins(clock)?;
-        tuples.extend(pins.into_iter().filter(|pin| !pin.closing).map(|pin| pin.tuple));
+        tuples.sort_unstable();
+        let mut pinned = Vec::new();
+        for pin in self.filter.pins(clock)?.into_iter().filter(|pin| !pin.closing) {
+            // A connection that the kernel tells of needs no pin, which would outlive it.
+            if !self.policy.track && tuples.binary_search(&pin.tuple).is_ok() {
+                self.filter.unpin(&pin.tuple)?;
+            }
+            pinned.push(pin.tuple);
+        }
+        tuples.extend(pinned);
         tuples.sort_unstable();
         tuples.dedup();
         let disabled = self.disabled();
@@ -256,7 +283,7 @@ pub(super) fn policy(
     let mut policy = Policy::new(identity.mac, cluster_mac, primary, rules, key.hash());
     policy.vips = vips;
     policy.own.clone_from(&identity.addresses);
-    policy.peers.clone_from(&identity.peers);
+    policy.peers = super::reload::others(identity.host, &nlb.hosts);
     policy.echo = if nlb.echo_by_all { Echo::All } else { Echo::One };
     policy.track = nlb.track;
     policy.udp_pin = !nlb.udp_pin.is_zero();

@@ -19,8 +19,6 @@ pub(super) struct Identity {
     pub mac: [u8; 6],
     /// Its addresses that the file names.
     pub addresses: Vec<IpAddr>,
-    /// The addresses of all others.
-    pub peers: Vec<IpAddr>,
 }
 
 /// Why a machine is no host of the cluster.
@@ -86,19 +84,15 @@ impl Identity {
                             index: interface.index,
                             mac: interface.mac,
                             addresses: vec![address],
-                            peers: Vec::new(),
                         });
                     }
                 }
             }
         }
-        let Some(mut identity) = found else {
+        found.ok_or_else(|| {
             let own = network.addresses().map(|it| it.address).filter(|it| !it.is_loopback());
-            return Err(NoHost::Unknown { hosts: list(hosts.iter().flatten()), own: list(own) });
-        };
-        let others = hosts.iter().flatten().filter(|it| !identity.addresses.contains(it));
-        identity.peers = others.copied().collect();
-        Ok(identity)
+            NoHost::Unknown { hosts: list(hosts.iter().flatten()), own: list(own) }
+        })
     }
 }
 
@@ -153,7 +147,6 @@ mod tests {
         let identity = Identity::find(&network, &hosts).unwrap();
         assert_eq!((identity.host.get(), identity.interface.as_str()), (2, "eth3"));
         assert_eq!(identity.addresses, hosts[1]);
-        assert_eq!(identity.peers, [hosts[0][0], hosts[2][0]]);
     }
 
     #[test]

@@ -263,8 +263,7 @@ impl Node {
             .map(|address| address.address)
             .filter(|address| !address.is_loopback() && !vips.contains(address))
             .collect();
-        let peers = self.identity.peers.clone();
-        host.set_addresses(own, peers);
+        host.set_addresses(own);
     }
 
     /// Says goodbye to the others, so that they need not wait.

@@ -120,8 +120,9 @@ impl Control {
     fn there(&self, hosts: &[HostId], command: &NlbCommand) -> std::io::Result<NlbReply> {
         let own = self.about.addresses.first().copied();
         let family = own.is_none_or(|own| own.is_ipv4());
+        let known = self.about.hosts();
         let addresses = hosts.iter().filter_map(|host| {
-            let mut all = self.about.hosts.get(host.index())?.iter();
+            let mut all = known.get(host.index())?.iter();
             all.find(|address| address.is_ipv4() == family)
         });
         let to: Vec<SocketAddr> =
@@ -143,7 +144,8 @@ impl Control {
 
     /// The hosts that a word means: `all`, an id, an address, a name.
     fn meant(&self, word: &str) -> Result<Vec<HostId>, Refusal> {
-        let known = || HostId::all().zip(&self.about.hosts);
+        let hosts = self.about.hosts();
+        let known = || HostId::all().zip(&hosts).filter(|(_, addresses)| !addresses.is_empty());
         if word == "all" {
             return Ok(known().map(|(host, _)| host).collect());
         }
@@ -164,7 +166,7 @@ impl Control {
             let message = format!(
                 "{word:?} is no host of this cluster: give all, an id (1 to {}), an address of the \
                  file, or a name that `dirctl nlb query` shows",
-                self.about.hosts.len()
+                hosts.len()
             );
             Refusal { error: RefusalKind::Invalid, message }
         })

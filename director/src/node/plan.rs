@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use ::nlb::heartbeat::{Digest, Operator};
 use ::nlb::host::HostId;
 use ::nlb::membership::{Mark, Plan, Share, SlotPlan};
-use ::nlb::rules::{Affinity, GroupMode, Refused, Rules};
+use ::nlb::rules::{Affinity, GroupMode, Protocol, Refused, Rules};
 use ::nlb::slot::{GroupId, Slot};
 use sha2::{Digest as _, Sha256};
 
@@ -54,6 +54,8 @@ pub(super) fn plan(config: &Config, rules: &Rules, host: HostId, generation: u64
 fn slot_plan(rules: &Rules, slot: Slot, host: HostId) -> SlotPlan {
     let always = SlotPlan {
         group: GroupId::DEFAULT,
+        protocol: 0,
+        first_port: 0,
         share: Share::DefaultHost,
         hold: false,
         weight: 1,
@@ -67,7 +69,14 @@ fn slot_plan(rules: &Rules, slot: Slot, host: HostId) -> SlotPlan {
         };
     };
     let number = group.members.iter().find(|(member, _)| *member == host).map_or(0, |it| it.1);
-    let always = SlotPlan { group: group.id, ..always };
+    let protocol = match group.protocol {
+        Protocol::Both => 0,
+        Protocol::Tcp => 6,
+        Protocol::Udp => 17,
+    };
+    let ports = group.rules.iter().filter_map(|&rule| rules.rules().get(rule));
+    let first_port = ports.map(|rule| rule.first_port).min().unwrap_or(0);
+    let always = SlotPlan { group: group.id, protocol, first_port, ..always };
     match group.mode {
         GroupMode::Multiple(affinity) => SlotPlan {
             share: Share::Weighted,

@@ -4,6 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use director::control::nlb::views::NlbView;
+use director::control::nlb::{NlbCommand, NlbRequest};
 use integration::cluster::{Cluster, VIP_V4, VIP_V6, host_addresses};
 use integration::lab::{Host, Process};
 use integration::nginx;
@@ -161,6 +163,17 @@ impl Bed {
     /// How many times a node has begun to converge.
     pub(crate) fn convergences(&self, number: usize) -> Result<usize> {
         Ok(self.log(number)?.matches("converging:").count())
+    }
+
+    /// The hosts that a node tells of.
+    pub(crate) fn hosts(&self, number: usize) -> Result<Vec<u8>> {
+        let request = NlbRequest { command: NlbCommand::Query, hosts: None };
+        let reply = self.node(number)?.client()?.nlb(&request)?;
+        let view = reply.answers.first().and_then(|answer| answer.view.as_deref());
+        match view {
+            Some(NlbView::Query(query)) => Ok(query.hosts.iter().map(|host| host.host).collect()),
+            _ => bail!("host {number} answers {reply:?}"),
+        }
     }
 
     /// Waits until a node has begun to converge more than `before` times: it has noticed.

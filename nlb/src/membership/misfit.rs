@@ -3,6 +3,11 @@
 //! Hosts fit when their configurations in force are equal, or those they are heading for. The
 //! champion is the host that fits most others; among equals one that has converged before, then the
 //! lowest id. Who does not fit the champion is the misfit: it serves nothing, the others go on.
+//!
+//! While a new configuration waits until all have it, a host that fits by it alone, since it has it in
+//! force already, and one that does not have it at all do not fit each other: with the slots of two
+//! configurations they would serve the same clients. Of those two parties the one goes out that has
+//! fewer hosts that have converged before, then the smaller one, then the one that is behind.
 
 use crate::heartbeat::{Digest, Heartbeat};
 use crate::host::{HostId, HostSet};
@@ -36,8 +41,21 @@ pub(super) fn misfits(candidates: &[Candidate]) -> (HostSet, Option<HostId>) {
         .iter()
         .max_by_key(|candidate| (support(candidate), std::cmp::Reverse(candidate.host)));
     let Some(champion) = champion else { return (HostSet::EMPTY, None) };
-    let out =
-        candidates.iter().filter(|other| !champion.fits(other)).map(|other| other.host).collect();
+    let set = |is_in: &dyn Fn(&Candidate) -> bool| -> HostSet {
+        candidates.iter().filter(|other| is_in(other)).map(|other| other.host).collect()
+    };
+    let out = set(&|other| !champion.fits(other));
+    let ahead = set(&|other| champion.fits(other) && other.digest != champion.digest);
+    let behind = set(&|other| champion.fits(other) && other.next != champion.next);
+    let weight = |party: HostSet| {
+        let established = |other: &&Candidate| other.established && party.contains(other.host);
+        (candidates.iter().filter(established).count(), party.len())
+    };
+    let out = match (ahead.is_empty(), behind.is_empty()) {
+        (false, false) if weight(ahead) < weight(behind) => out.union(ahead),
+        (false, false) => out.union(behind),
+        _ => out,
+    };
     (out, Some(champion.host))
 }
 
@@ -113,6 +131,10 @@ mod tests {
         assert!(out(&[waits(1), waits(2), waits(3)]).is_empty());
         assert!(out(&[switched(1), waits(2), waits(3)]).is_empty());
         assert_eq!(out(&[switched(1), old(2), old(3)]), [1]);
+        let newcomer = |id, digest| candidate(id, digest, digest, false);
+        assert_eq!(out(&[waits(1), old(2), newcomer(3, y)]), [3], "2 does not have it yet");
+        assert!(out(&[waits(1), waits(2), newcomer(3, y)]).is_empty());
+        assert_eq!(out(&[switched(1), waits(2), waits(3), newcomer(4, x)]), [4], "too late");
         assert_eq!(out(&[switched(1), switched(2), old(3)]), [3]);
     }
 }

@@ -55,7 +55,7 @@ pub use command::{Answer, Command, SlotCommand};
 pub use event::{Cause, Convergence, Event, Misfit, REMEMBERED};
 pub use offers::Offer;
 pub use query::{Draining, Member, Service, State, Status};
-pub use settings::{Initial, Isolated, Mark, Plan, Settings, Share, SlotPlan};
+pub use settings::{Initial, Isolated, Mark, Plan, Settings, Share, SlotPlan, carried};
 
 use event::Journal;
 use peer::{Peer, patience};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::heartbeat::{Digest, Heartbeat};
 use crate::host::{HostId, HostSet};
 
-use super::settings::Plan;
+use super::settings::{Plan, carried};
 use super::slots::SlotState;
 use super::{Cause, Event, Membership, Standing};
 
@@ -66,17 +66,13 @@ impl Membership {
         }
     }
 
-    /// Puts a plan in force. Slots of groups that stay keep what they serve.
+    /// Puts a plan in force. Slots that stay keep what they serve.
     pub(super) fn install(&mut self, plan: Plan) {
-        let mut before = std::mem::take(&mut self.slots);
-        self.slots = plan
-            .slots
-            .iter()
-            .map(|slot| match before.iter().position(|state| state.group == slot.group) {
-                Some(place) => before.swap_remove(place),
-                None => SlotState::new(slot.group),
-            })
-            .collect();
+        let before = std::mem::take(&mut self.slots);
+        let states = carried(&self.plan.slots, &plan.slots).into_iter().zip(&plan.slots);
+        let kept = |place: Option<usize>| before.get(place?).cloned();
+        self.slots =
+            states.map(|(at, slot)| kept(at).unwrap_or(SlotState::new(slot.group))).collect();
         self.plan = plan;
         self.maps_version += 1;
         self.told.forget();

@@ -84,8 +84,12 @@ pub struct Mark {
 /// A slot: who shares it, and what this host offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotPlan {
-    /// Enters the map's hash, and tells slots apart when the plan changes.
+    /// Enters the map's hash. Several slots may have one.
     pub group: GroupId,
+    /// The IP protocol it is for; 0 = all.
+    pub protocol: u8,
+    /// The lowest port of its rules, which tells slots of one group apart when the plan changes.
+    pub first_port: u16,
     /// How its buckets are shared.
     pub share: Share,
     /// Whether a client's flows must stay together: a lost bucket then waits for its last flow.
@@ -122,6 +126,28 @@ impl SlotPlan {
     }
 }
 
+/// For each slot of `after` the place of the same slot in `before`: one with its group, protocol and
+/// lowest port, else the only one that is left of its group and protocol.
+pub fn carried(before: &[SlotPlan], after: &[SlotPlan]) -> Vec<Option<usize>> {
+    let family = |slot: &SlotPlan| (slot.group, slot.protocol);
+    let whole = |slot: &SlotPlan| (family(slot), slot.first_port);
+    let mut found: Vec<Option<usize>> = after
+        .iter()
+        .map(|slot| before.iter().position(|other| whole(other) == whole(slot)))
+        .collect();
+    for place in 0..after.len() {
+        let alike = |slot: &SlotPlan| family(slot) == family(&after[place]);
+        let new = (0..after.len()).filter(|&it| found[it].is_none() && alike(&after[it])).count();
+        let mut old =
+            (0..before.len()).filter(|&it| !found.contains(&Some(it)) && alike(&before[it]));
+        if found[place].is_none() && new == 1 {
+            let (one, other) = (old.next(), old.next());
+            found[place] = one.filter(|_| other.is_none());
+        }
+    }
+    found
+}
+
 impl Plan {
     pub(super) fn clip(mut self) -> Plan {
         self.slots.truncate(SLOTS);
@@ -130,5 +156,38 @@ impl Plan {
 
     pub(super) fn terms(&self) -> impl Iterator<Item = SlotTerms> {
         self.slots.iter().map(SlotPlan::terms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(group: u32, protocol: u8, first_port: u16) -> SlotPlan {
+        let (share, operator) = (Share::Weighted, Operator::Enabled);
+        let group = GroupId(group);
+        SlotPlan {
+            group,
+            protocol,
+            first_port,
+            share,
+            hold: false,
+            weight: 1,
+            priority: 1,
+            operator,
+        }
+    }
+
+    #[test]
+    fn a_slot_is_known_again_by_its_port_and_else_by_being_the_only_one_of_its_group() {
+        let (web, tls, dns) = (slot(7, 6, 80), slot(7, 6, 443), slot(7, 17, 53));
+        let own = slot(0, 0, 0);
+        let same = carried(&[own, web, tls, dns], &[own, web, tls, dns]);
+        assert_eq!(same, [0, 1, 2, 3].map(Some));
+        assert_eq!(carried(&[own, web, tls, dns], &[own, dns, tls]), [Some(0), Some(3), Some(2)]);
+        assert_eq!(carried(&[own, tls], &[own, web]), [0, 1].map(Some), "a lower port");
+        assert_eq!(carried(&[own, tls], &[own, web, tls]), [Some(0), None, Some(1)], "a rule more");
+        assert_eq!(carried(&[tls], &[web, slot(7, 6, 81)]), [None, None], "either may be it");
+        assert_eq!(carried(&[web], &[dns]), [None], "another protocol");
     }
 }

@@ -9,7 +9,7 @@
 //! | first and last port | 2, 2 |
 //! | mode | 1: 0 = disabled, 1 = single, 2 = multiple; then of multiple the bits of IPv4 and IPv6 affinity (1, 1; 0, 0 = none) |
 //! | hosts | 4: host `id` is bit `id - 1` |
-//! | slots | of TCP and of UDP, 1 each; 0 = none |
+//! | slots | of TCP and of UDP, 1 and 4 each: number, and the group's number in hashes; 0 = none |
 //!
 //! The digest of a rule is the first 8 bytes of SHA-256 of that, and the digest of all rules the
 //! same of their sorted digests.
@@ -75,6 +75,7 @@ pub(super) fn of_rule(place: usize, rule: &Rule, groups: &[Group]) -> Digest {
     for protocol in [Protocol::Tcp, Protocol::Udp] {
         let group = groups.iter().find(|group| group.covers(place, protocol));
         bytes.push(group.map_or(0, |group| group.slot.get()));
+        bytes.extend(group.map_or(0, |group| group.id.0).to_le_bytes());
     }
     Digest(number(&bytes))
 }

@@ -3,6 +3,11 @@
 //! Without affinity a bucket is handed over flow by flow, and TCP knows where a flow begins while
 //! UDP does not: there the protocols have slots of their own, with the same hash and so the same
 //! owners. With affinity a bucket is handed over as a whole, and a client's TCP and UDP are one.
+//!
+//! All groups of an address with one affinity have one number in hashes. A client's bucket is then the
+//! same in all of them, and the hosts' scores for it too: where groups have other hosts or weights, as
+//! many clients as possible still have one host for both, and a host that is added to the rules, or a
+//! rule to the file, moves no more buckets than it must.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +21,7 @@ use crate::slot::{GroupId, MAX_GROUPS, Slot};
 pub struct Group {
     /// Where its map is.
     pub slot: Slot,
-    /// What stands for it in hashes.
+    /// What stands for it in hashes, and for others of its scope and mode.
     pub id: GroupId,
     /// The virtual addresses its rules are for.
     pub scope: Scope,
@@ -115,12 +120,11 @@ fn commons(rule: &Rule) -> Vec<Common> {
     }
 }
 
-/// What a group is called in hashes: it does not depend on other rules, nor on ports, protocol
-/// and weights.
+/// What a group is called in hashes: it does not depend on other rules, nor on ports, protocol,
+/// hosts and weights.
 fn id(common: &Common) -> GroupId {
     let mut bytes = b"switchyard nlb group".to_vec();
     digest::scope(&mut bytes, common.scope);
     digest::group_mode(&mut bytes, common.mode);
-    bytes.extend(common.hosts.to_le_bytes());
     GroupId(digest::number(&bytes) as u32)
 }

@@ -58,6 +58,8 @@ pub fn settings(place: usize, period: Duration, nonce: u64) -> Settings {
 pub fn plan(host: HostId) -> Plan {
     let slot = |group: u32, share: Share, hold: bool| SlotPlan {
         group: GroupId(group),
+        protocol: 0,
+        first_port: 0,
         share,
         hold,
         weight: 50,

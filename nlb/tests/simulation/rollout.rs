@@ -100,3 +100,41 @@ fn when_most_hosts_restart_with_new_rules_the_rest_waits_in_quarantine() {
     settles(&mut world, hosts(3), 10 * SECOND, 1);
     sound(&world, 1);
 }
+
+/// The same rules with a host more.
+fn grown(host: HostId) -> Plan {
+    Plan { digest: [3; 8], generation: 2, ..plan(host) }
+}
+
+/// Somebody may start the new host before the file is on all others: until it is, nobody shares with
+/// it what he shares by other slots.
+#[test]
+fn a_host_that_comes_with_a_new_file_serves_when_all_others_have_it() {
+    for seed in seeds(5) {
+        let mut world = cluster(seed, 3, SECOND, 0.05);
+        world.run(10 * SECOND);
+        let kept = |world: &World| -> Vec<_> {
+            (0..3)
+                .map(|place| world.nodes[place].membership.maps().nth(2).unwrap().serving.len())
+                .collect()
+        };
+        let before = kept(&world);
+        world.with(0, |node, now| node.membership.reload(grown(id(1)), now));
+        world.run(2 * SECOND);
+        world.start(nlb::simulation::settings(3, SECOND, 40), grown(id(4)));
+        world.run(20 * SECOND);
+        let quarantined = |world: &World, place: usize| {
+            world.nodes[place].membership.status().quarantine.is_some()
+        };
+        assert_eq!([0, 1, 2, 3].map(|it| quarantined(&world, it)), [false, false, false, true]);
+        assert_eq!(kept(&world), before, "seed {seed}");
+        for place in [2, 1] {
+            let host = id(place as u8 + 1);
+            world.with(place, |node, now| node.membership.reload(grown(host), now));
+            world.run(3 * SECOND);
+        }
+        settles(&mut world, hosts(4), 20 * SECOND, seed);
+        assert_eq!(kept(&world), [1024; 3], "seed {seed}");
+        sound(&world, seed);
+    }
+}

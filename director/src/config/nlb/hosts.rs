@@ -129,6 +129,13 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_place_keeps_the_ids_behind_it() {
+        let text = "interfaces = [\"eth0\"]\n[nlb]\nhosts = [\"10.0.0.11\", [], \"10.0.0.13\"]\n";
+        let hosts = parse_with(text, "test.toml", KERNEL_SCHEDULERS).expect("right").nlb.hosts;
+        assert_eq!(hosts, [ips(&["10.0.0.11"]), ips(&[]), ips(&["10.0.0.13"])]);
+    }
+
+    #[test]
     fn the_servers_of_a_service_of_the_other_family_are_the_same_hosts_by_place() {
         let hosts = hosts(&[
             ("192.0.2.10:80/tcp", &["10.0.0.11", "10.0.0.12"]),

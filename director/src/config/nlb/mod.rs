@@ -40,7 +40,7 @@ pub(super) const KEYS: &[KeySpec] = &[
     key("hosts", "the hosts in the order of their ids, 1 first")
         .of("array")
         .default("the servers")
-        .note("at most 32 hosts, each an address or an array of its addresses"),
+        .note("at most 32 hosts, each an address, an array of its addresses, or `[]` where one was"),
     key("delivery", "the kind of MAC address that brings every frame to every host")
         .words(|| names(DELIVERIES))
         .default("`\"unicast\"`"),

@@ -19,8 +19,11 @@ pub(super) fn query(host: &Host, scene: &Scene<'_>) -> QueryView {
     let last = membership.history().last();
     let flows = own_flows(host);
     let member = !matches!(status.state, State::Stopped | State::Suspended);
-    let mut hosts: Vec<HostView> =
-        membership.others().map(|other| other_host(host, &other, scene)).collect();
+    // One that is silent and not in the file any more is nobody's loss.
+    let named = scene.about.hosts();
+    let is_named = |host: HostId| named.get(host.index()).is_some_and(|it| !it.is_empty());
+    let others = membership.others().filter(|other| other.heard || is_named(other.host));
+    let mut hosts: Vec<HostView> = others.map(|other| other_host(host, &other, scene)).collect();
     hosts.push(HostView {
         host: scene.about.host.get(),
         name: scene.about.name.clone(),
