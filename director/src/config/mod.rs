@@ -146,13 +146,16 @@ const LONGEST: u64 = 64 << 20;
 /// # Errors
 /// When the file cannot be read, or anything in it is wrong; then nothing of it counts.
 pub fn load(path: &Path) -> Result<Config, ConfigError> {
-    let text = read_bounded(path)
+    let text = read(path)
         .map_err(|source| ConfigError::Unreadable { path: path.to_path_buf(), source })?;
     parse(&text, &path.display().to_string())
 }
 
-/// The text of a file, if it is not absurdly long.
-fn read_bounded(path: &Path) -> std::io::Result<String> {
+/// The text of a file.
+///
+/// # Errors
+/// When it cannot be read, is none, or is absurdly long.
+pub(crate) fn read(path: &Path) -> std::io::Result<String> {
     use std::io::Read;
     let mut text = String::new();
     operators_file::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;

@@ -258,6 +258,9 @@ pub struct Status {
     pub mode: String,
     /// Configuration file, when there is one.
     pub config: Option<String>,
+    /// The file that was applied and is in force in place of that, until a restart or a reload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<String>,
     /// Buckets of the connection table, for the first line of `ipvsadm -L`.
     pub table_size: u32,
     /// Connections now in the table.

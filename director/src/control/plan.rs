@@ -201,7 +201,12 @@ pub enum Saved {
         /// Where it is.
         path: String,
     },
-    /// It could not be written and is as it was.
+    /// It has that text already.
+    Same {
+        /// Where it is.
+        path: String,
+    },
+    /// It was not written and is as it was.
     Failed {
         /// Where it is.
         path: String,

@@ -5,7 +5,8 @@
 
 use std::net::SocketAddr;
 
-use ::nlb::filter::Reason;
+use ::nlb::filter::{Reason, quoted_flow};
+use ::nlb::tuple::Tuple;
 use forwarding::wire::{protocol, tcp};
 use forwarding::{Fragment, Headers, parse};
 
@@ -41,7 +42,15 @@ pub(super) fn explain(
     let headers = parse(&frame).map_err(|error| bad(format!("the packet is none: {error}")))?;
     let asked = words(&frame, &headers)?;
     let mut explanation = Explanation {
-        packet: describe(&asked),
+        packet: asked.as_ref().map_or_else(
+            || {
+                format!(
+                    "IP protocol {} {} -> {}",
+                    headers.protocol, headers.source, headers.destination
+                )
+            },
+            describe,
+        ),
         outcome: Outcome::Passed,
         reason: String::new(),
         meaning: String::new(),
@@ -57,14 +66,28 @@ pub(super) fn explain(
         explanation.steps.push(step(format!("the filter is on {interface}, not on {name}")));
         return Ok(explanation);
     }
-    if !vips.contains(&asked.vip) {
+    if !vips.contains(&headers.destination) {
         let all: Vec<String> = vips.iter().map(ToString::to_string).collect();
         passed(&mut explanation, "not_virtual", NOT_VIRTUAL);
-        let all = all.join(", ");
-        explanation
-            .steps
-            .push(step(format!("{} is no virtual address: there are {all}", asked.vip)));
+        let (all, to) = (all.join(", "), headers.destination);
+        explanation.steps.push(step(format!("{to} is no virtual address: there are {all}")));
         return Ok(explanation);
+    }
+    let Some(asked) = asked else {
+        passed(
+            &mut explanation,
+            Reason::UnmanagedProto.label(),
+            Reason::UnmanagedProto.explanation(),
+        );
+        explanation.steps.push(step("every host takes it, for its own stack".to_owned()));
+        return Ok(explanation);
+    };
+    if quoted_flow(&frame).is_some() {
+        explanation.steps.push(step(format!(
+            "an ICMP error is where the connection is that it is about: {}",
+            describe(&asked)
+        )));
+        explanation.packet = format!("ICMP error {} -> {}", headers.source, headers.destination);
     }
     let command = NlbCommand::Filter(asked);
     let reply = ask(NlbRequest { command, hosts: Some("all".to_owned()) })?;
@@ -89,30 +112,20 @@ fn step(text: String) -> Step {
     Step { stage: "filter".to_owned(), text, details: Vec::new() }
 }
 
-/// The packet as the question of a filter.
-fn words(frame: &[u8], headers: &Headers) -> Result<FilterQuestion, Refusal> {
+/// The packet as the question of a filter; `None` of one that no filter balances.
+fn words(frame: &[u8], headers: &Headers) -> Result<Option<FilterQuestion>, Refusal> {
     if matches!(headers.fragment, Fragment::Later { .. }) {
         return Err(unfit(
             "a later fragment goes where the first one went: ask about that".to_owned(),
         ));
     }
-    let kind = || frame.get(headers.l4).copied();
-    let protocol = match (headers.protocol, kind()) {
+    let kind = frame.get(headers.l4).copied();
+    let protocol = match (headers.protocol, kind) {
         (protocol::TCP, _) => FlowProtocol::Tcp,
         (protocol::UDP, _) => FlowProtocol::Udp,
         (protocol::GRE, _) => FlowProtocol::Gre,
         (protocol::ICMP, Some(8)) | (protocol::ICMPV6, Some(128)) => FlowProtocol::Icmp,
-        (protocol::ICMP | protocol::ICMPV6, Some(kind)) => {
-            return Err(unfit(format!(
-                "of ICMP only echo requests can be asked about, not type {kind}"
-            )));
-        }
-        (number, _) => {
-            let message = format!(
-                "TCP, UDP, GRE and ICMP can be asked about in mode nlb, not protocol {number}"
-            );
-            return Err(unfit(message));
-        }
+        _ => return Ok(quoted_flow(frame).map(about)),
     };
     let flags = [
         (tcp::SYN, TcpFlag::Syn),
@@ -121,14 +134,30 @@ fn words(frame: &[u8], headers: &Headers) -> Result<FilterQuestion, Refusal> {
         (tcp::RST, TcpFlag::Rst),
     ];
     let is_set = |bit: u8| protocol == FlowProtocol::Tcp && headers.tcp_flags & bit != 0;
-    Ok(FilterQuestion {
+    Ok(Some(FilterQuestion {
         protocol,
         client: headers.source,
         client_port: headers.source_port,
         vip: headers.destination,
         port: headers.destination_port,
         flags: flags.into_iter().filter(|(bit, _)| is_set(*bit)).map(|(_, flag)| flag).collect(),
-    })
+    }))
+}
+
+/// What a filter is asked of an ICMP error about this flow: where a packet in the midst of it goes.
+fn about(flow: Tuple) -> FilterQuestion {
+    let (protocol, flags) = match flow.protocol {
+        protocol::TCP => (FlowProtocol::Tcp, vec![TcpFlag::Ack]),
+        _ => (FlowProtocol::Udp, Vec::new()),
+    };
+    FilterQuestion {
+        protocol,
+        client: flow.client,
+        client_port: flow.client_port,
+        vip: flow.vip,
+        port: flow.vip_port,
+        flags,
+    }
 }
 
 fn describe(asked: &FilterQuestion) -> String {
@@ -163,7 +192,7 @@ fn conclude(explanation: &mut Explanation, reply: &NlbReply) {
             continue;
         };
         if first.is_none() {
-            explanation.steps.insert(0, placed(view));
+            explanation.steps.push(placed(view));
             first = Some(view);
         }
         if view.passes {
@@ -266,6 +295,8 @@ pub(super) fn of(
 
 #[cfg(test)]
 mod tests {
+    use etherparse::{IpHeaders, PacketBuilder, PacketBuilderStep};
+
     use super::*;
     use crate::control::nlb::NlbResult;
     use crate::explain::to_hex;
@@ -290,21 +321,30 @@ mod tests {
         }
     }
 
+    fn from(client: [u8; 4], to: &str) -> PacketBuilderStep<IpHeaders> {
+        let to: std::net::Ipv4Addr = to.parse().unwrap();
+        PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4(client, to.octets(), 64)
+    }
+
     fn ask(to: &str, interface: Option<&str>, takers: &[u8]) -> Explanation {
         let mut frame = Vec::new();
-        let to: std::net::Ipv4Addr = to.parse().unwrap();
-        etherparse::PacketBuilder::ethernet2([2; 6], [4; 6])
-            .ipv4([198, 51, 100, 7], to.octets(), 64)
-            .tcp(41_000, 80, 1, 1000)
-            .syn()
-            .write(&mut frame, &[])
-            .unwrap();
-        let question = Question { packet: to_hex(&frame), interface: interface.map(str::to_owned) };
+        let syn = from([198, 51, 100, 7], to).tcp(41_000, 80, 1, 1000).syn();
+        syn.write(&mut frame, &[]).unwrap();
+        ask_about(&frame, interface, TcpFlag::Syn, takers)
+    }
+
+    fn ask_about(
+        frame: &[u8],
+        interface: Option<&str>,
+        flag: TcpFlag,
+        takers: &[u8],
+    ) -> Explanation {
+        let question = Question { packet: to_hex(frame), interface: interface.map(str::to_owned) };
         let vips = ["192.0.2.10".parse().unwrap()];
         explain(&question, &vips, "eth0", |request| {
             let NlbCommand::Filter(asked) = request.command else { panic!("another question") };
             assert_eq!((asked.client_port, asked.port), (41_000, 80));
-            assert_eq!(asked.flags, [TcpFlag::Syn]);
+            assert_eq!(asked.flags, [flag]);
             let answers = (1..4).map(|host| answer(host, takers.contains(&host))).collect();
             Ok(NlbReply { answers, silent: vec![4] })
         })
@@ -343,6 +383,36 @@ mod tests {
         }
         conclude(&mut told, &NlbReply { answers, silent: Vec::new() });
         assert_eq!((told.outcome, told.reason.as_str()), (Outcome::Passed, "unmanaged-proto"));
+    }
+
+    /// A path's MTU is told to the host that has the connection, by a router on the way.
+    #[test]
+    fn an_icmp_error_is_asked_about_as_the_connection_that_it_quotes() {
+        let mut quote = Vec::new();
+        let answer = PacketBuilder::ipv4([192, 0, 2, 10], [198, 51, 100, 7], 60);
+        answer.tcp(80, 41_000, 1, 1000).write(&mut quote, &[]).unwrap();
+        let mut frame = Vec::new();
+        let router = from([203, 0, 113, 1], "192.0.2.10");
+        router.icmpv4_raw(3, 4, [0, 0, 5, 0]).write(&mut frame, &quote).unwrap();
+        let told = ask_about(&frame, None, TcpFlag::Ack, &[2]);
+        assert_eq!((told.outcome, told.reason.as_str()), (Outcome::Forwarded, "owned"));
+        assert_eq!(told.packet, "ICMP error 203.0.113.1 -> 192.0.2.10");
+        let first = &told.steps[0].text;
+        assert!(first.ends_with("about: TCP ACK 198.51.100.7:41000 -> 192.0.2.10:80"), "{first}");
+    }
+
+    #[test]
+    fn what_no_filter_balances_is_every_hosts() {
+        let mut sctp = Vec::new();
+        let number = etherparse::IpNumber::SCTP;
+        from([198, 51, 100, 7], "192.0.2.10").write(&mut sctp, number, &[0; 12]).unwrap();
+        let mut pong = Vec::new();
+        let router = from([198, 51, 100, 7], "192.0.2.10");
+        router.icmpv4_raw(0, 0, [0; 4]).write(&mut pong, &[]).unwrap();
+        for frame in [sctp, pong] {
+            let told = ask_about(&frame, None, TcpFlag::Ack, &[]);
+            assert_eq!((told.outcome, told.reason.as_str()), (Outcome::Passed, "unmanaged-proto"));
+        }
     }
 
     #[test]

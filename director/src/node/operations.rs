@@ -213,6 +213,7 @@ impl Operations for Control {
             uptime: self.about.started.elapsed().as_secs_f64(),
             mode: "nlb".to_owned(),
             config: Some(self.about.config.display().to_string()),
+            applied: None,
             table_size: 0,
             connections: answers::own_flows(&host),
             max_connections: 0,

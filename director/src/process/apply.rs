@@ -55,15 +55,21 @@ pub(super) struct NextFile {
     pub(super) config: Config,
     pub(super) confirm: Option<u32>,
     pub(super) ignore_restart: bool,
-    /// What the director's own file is to be, if it is to be that.
-    pub(super) save: Option<String>,
+    /// As it is written.
+    pub(super) text: String,
+    /// Whether the director's own file is to be that.
+    pub(super) save: bool,
 }
 
-/// A text for the director's own file. Of two the one with the higher number is newer.
+/// A file that is in force and need not be confirmed any more. Of two the one with the higher number is
+/// newer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct ToSave {
+pub(super) struct Kept {
     pub(super) number: u64,
+    pub(super) file: String,
     pub(super) text: String,
+    /// Whether the director's own file is to be that.
+    pub(super) save: bool,
 }
 
 /// What was done.
@@ -72,7 +78,8 @@ pub(super) struct Followed {
     pub(super) plan: Plan,
     /// Seconds within which it must be confirmed.
     pub(super) confirm: Option<u32>,
-    pub(super) save: Option<ToSave>,
+    /// What stays, when nobody need confirm it.
+    pub(super) kept: Option<Kept>,
 }
 
 /// See the module.
@@ -91,7 +98,7 @@ struct State {
     waiting: Option<Waiting>,
     /// What became of the last one that waited.
     last: Option<String>,
-    saves: u64,
+    kept: u64,
 }
 
 struct Waiting {
@@ -101,12 +108,13 @@ struct Waiting {
     undo: Undo,
     before: Config,
     not_up: Vec<Remembered>,
-    save: Option<String>,
+    text: String,
+    save: bool,
 }
 
 impl Course {
     pub(super) fn new(config: Config) -> Course {
-        let state = State { config, waiting: None, last: None, saves: 0 };
+        let state = State { config, waiting: None, last: None, kept: 0 };
         Course { state: Mutex::new(state), deadline: Mutex::default(), changed: Notify::new() }
     }
 
@@ -156,10 +164,10 @@ impl Course {
             let message = format!("busy: {}", waiting.sentence(scene.now));
             return refuse(RefusalKind::Busy, message);
         }
-        let NextFile { file, config, .. } = wanted;
+        let NextFile { file, config, confirm, ignore_restart, text, save } = wanted;
         let plan = plan::plan(&file, &state.config, &config, &running(scene.table));
         let other_mode = config.mode != state.config.mode;
-        if other_mode || !(plan.restart.is_empty() || wanted.ignore_restart) {
+        if other_mode || !(plan.restart.is_empty() || ignore_restart) {
             let keys = plan.restart.join(", ");
             let other = match other_mode {
                 true => "write it to the director's file and restart the director",
@@ -187,22 +195,18 @@ impl Course {
         take_over(&mut state.config, config);
         scene.watcher.follow(&state.config);
         // What changes nothing need not be taken back.
-        let confirm = wanted.confirm.filter(|_| !plan.is_empty());
-        let mut save = None;
-        match confirm {
-            None => save = wanted.save.map(|text| state.numbered(text)),
-            Some(seconds) => {
-                let deadline = scene.now + Duration::from_secs(seconds.into());
-                let save = wanted.save;
-                state.waiting =
-                    Some(Waiting { file, seconds, deadline, undo, before, not_up, save });
-                self.set_deadline(Some(deadline));
-            }
-        }
-        Ok(Followed { plan, confirm, save })
+        let confirm = confirm.filter(|_| !plan.is_empty());
+        let Some(seconds) = confirm else {
+            let kept = Some(state.keep(file, text, save));
+            return Ok(Followed { plan, confirm, kept });
+        };
+        let deadline = scene.now + Duration::from_secs(seconds.into());
+        state.waiting = Some(Waiting { file, seconds, deadline, undo, before, not_up, text, save });
+        self.set_deadline(Some(deadline));
+        Ok(Followed { plan, confirm, kept: None })
     }
 
-    /// Confirms what waits, or takes it back: its name, and what is to be saved.
+    /// Confirms what waits, or takes it back: its name, and with confirmation what stays.
     ///
     /// # Errors
     /// When nothing waits.
@@ -210,7 +214,7 @@ impl Course {
         &self,
         verdict: Verdict,
         scene: &Scene<'_>,
-    ) -> Result<(String, Option<ToSave>), Refusal> {
+    ) -> Result<(String, Option<Kept>), Refusal> {
         let mut state = self.lock();
         // One that is due is taken back, though the loop has not come to it.
         let waiting = state.waiting.take_if(|waiting| scene.now < waiting.deadline);
@@ -224,8 +228,8 @@ impl Course {
         match verdict {
             Verdict::Confirm => {
                 state.last = Some(format!("{file} was confirmed already"));
-                let save = waiting.save.map(|text| state.numbered(text));
-                Ok((file, save))
+                let kept = state.keep(waiting.file, waiting.text, waiting.save);
+                Ok((file, Some(kept)))
             }
             Verdict::Revert => {
                 state.go_back(waiting, scene);
@@ -274,9 +278,9 @@ impl Course {
 }
 
 impl State {
-    fn numbered(&mut self, text: String) -> ToSave {
-        self.saves += 1;
-        ToSave { number: self.saves, text }
+    fn keep(&mut self, file: String, text: String, save: bool) -> Kept {
+        self.kept += 1;
+        Kept { number: self.kept, file, text, save }
     }
 
     fn go_back(&mut self, waiting: Waiting, scene: &Scene<'_>) {

@@ -25,7 +25,7 @@ use arc_swap::ArcSwap;
 use netio::ServiceManager;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use crate::config::{self, Mode};
 use crate::control;
@@ -49,12 +49,30 @@ use workers::Workers;
 /// How often the control plane looks after what has no event of its own.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
 
+/// Files that may be open at most, as the unit says: a check of a server, a client of the control API and a
+/// scrape of the metrics are one each, and a shell's 1024 are soon too few.
+const OPEN_FILES: u64 = 65_536;
+
+/// Raises the limit as far as that, where it is lower and may be raised.
+fn allow_open_files() {
+    use nix::sys::resource::{Resource::RLIMIT_NOFILE, getrlimit, setrlimit};
+    let raised =
+        getrlimit(RLIMIT_NOFILE).and_then(|(now, most)| match now < OPEN_FILES.min(most) {
+            true => setrlimit(RLIMIT_NOFILE, OPEN_FILES.min(most), most),
+            false => Ok(()),
+        });
+    if let Err(error) = raised {
+        warn!("the limit of open files stays as it is: {error}");
+    }
+}
+
 /// Runs a director with the configuration file `path` until SIGTERM or SIGINT.
 ///
 /// # Errors
 /// What kept it from starting, or made it end: wrong file, missing capability, missing or busy
 /// interface, a port that is gone.
 pub async fn run(path: PathBuf) -> Result<()> {
+    allow_open_files();
     // Before anything is set up: a signal from now on is answered when the director is ready.
     let signals = Signals::new()?;
     let config = config::load(&path)?;

@@ -1,14 +1,14 @@
 //! The director as the control API sees it.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use tracing::{info, warn};
 
-use super::apply::{Course, NextFile, Scene, ToSave};
+use super::apply::{Course, Kept, NextFile, Scene};
 use super::health::Health;
 use super::sandbox::Sandbox;
 use super::save::OwnFile;
@@ -80,8 +80,9 @@ impl Director {
         Director { file: OwnFile::new(parts.path.clone()), parts, warnings: Mutex::default() }
     }
 
-    pub(super) fn config_path(&self) -> &Path {
-        self.file.path()
+    /// The director's own configuration file.
+    pub(super) fn own_file(&self) -> &OwnFile {
+        &self.file
     }
 
     pub(super) fn service_count(&self) -> usize {
@@ -116,8 +117,8 @@ impl Director {
         }
     }
 
-    fn saved(&self, text: Option<ToSave>) -> Saved {
-        text.map_or(Saved::NotAsked, |text| self.file.save(text))
+    fn saved(&self, kept: Option<Kept>) -> Saved {
+        kept.map_or(Saved::NotAsked, |kept| self.file.keep(kept))
     }
 
     fn warnings(&self) -> MutexGuard<'_, BTreeMap<&'static str, String>> {
@@ -269,9 +270,7 @@ impl Operations for Director {
         let ApplyRequest { file, text, confirm, save, ignore_restart } = request;
         let file = called(&file);
         let config = parse(&text, &file)?;
-        let save_later = save && confirm.is_some();
-        let save = save.then_some(text);
-        let wanted = NextFile { file: file.clone(), config, confirm, ignore_restart, save };
+        let wanted = NextFile { file: file.clone(), config, confirm, ignore_restart, text, save };
         let done = self.course.follow(wanted, &self.scene())?;
         let waits = done.confirm.map_or_else(String::new, |seconds| {
             format!(", rolled back in {seconds} s unless it is confirmed")
@@ -289,14 +288,14 @@ impl Operations for Director {
         }
         self.table.wait_until_followed();
         let saved = match done.confirm {
-            Some(_) if save_later => Saved::Later,
-            _ => self.saved(done.save),
+            Some(_) if save => Saved::Later,
+            _ => self.saved(done.kept),
         };
         Ok(FileApplied { plan: done.plan, confirm: done.confirm, saved })
     }
 
     fn settle(&self, verdict: Verdict) -> Result<Settled, Refusal> {
-        let (file, save) = self.course.settle(verdict, &self.scene())?;
+        let (file, kept) = self.course.settle(verdict, &self.scene())?;
         let done = match verdict {
             Verdict::Confirm => "confirmed",
             Verdict::Revert => "reverted",
@@ -306,7 +305,7 @@ impl Operations for Director {
             self.clear_warning("restart");
             self.table.wait_until_followed();
         }
-        Ok(Settled { file, verdict, saved: self.saved(save) })
+        Ok(Settled { file, verdict, saved: self.saved(kept) })
     }
 
     fn status(&self) -> Status {
@@ -324,6 +323,7 @@ impl Operations for Director {
             uptime: self.epoch.elapsed().as_secs_f64(),
             mode: "dispatcher".to_owned(),
             config: Some(self.file.path().display().to_string()),
+            applied: self.file.applied(),
             table_size: TABLE_SIZE.max(SHARDS as u32),
             connections: self.table.shared().connections.len() as u64,
             max_connections: self.table.shared().connections.limit() as u64,

@@ -1,27 +1,44 @@
-//! The director's own configuration file, written anew. As a whole or not at all; owner, group and
-//! permissions stay, and where its name is a link, the file that this leads to is the one.
+//! The director's own configuration file: what of it is known, and what an operator has applied in
+//! its place, which may be written over it. As a whole or not at all; owner, group and permissions stay,
+//! where its name is a link, the file that this leads to is the one, and what somebody has changed in it
+//! since it was read is not lost.
 
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tracing::{info, warn};
 
-use super::apply::ToSave;
+use super::apply::Kept;
+use crate::config;
 use crate::control::plan::Saved;
 
 /// See the module.
 pub(super) struct OwnFile {
     path: PathBuf,
-    /// The number of the newest text that was written.
-    newest: Mutex<u64>,
+    known: Mutex<Known>,
+}
+
+/// What stands for a text. `None`: it could not be read.
+type Mark = Option<u64>;
+
+#[derive(Default)]
+struct Known {
+    /// The file as it was read or written last.
+    mark: Mark,
+    /// The number of the newest that was applied.
+    newest: u64,
+    /// What is in force in its place.
+    applied: Option<String>,
 }
 
 impl OwnFile {
     pub(super) fn new(path: PathBuf) -> OwnFile {
-        OwnFile { path, newest: Mutex::default() }
+        let known = Known { mark: look(&path), ..Known::default() };
+        OwnFile { path, known: Mutex::new(known) }
     }
 
     /// Where it is.
@@ -29,17 +46,55 @@ impl OwnFile {
         &self.path
     }
 
-    /// Writes a text, unless a newer one has been written. Blocks.
-    pub(super) fn save(&self, text: ToSave) -> Saved {
-        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How it is now, for [`is_followed`](OwnFile::is_followed).
+    pub(super) fn look(&self) -> Mark {
+        look(&self.path)
+    }
+
+    /// It was like that, and what it says is in force.
+    pub(super) fn is_followed(&self, mark: Mark) {
+        let mut known = self.known();
+        (known.mark, known.applied) = (mark, None);
+    }
+
+    /// The file that is in force in its place.
+    pub(super) fn applied(&self) -> Option<String> {
+        self.known().applied.clone()
+    }
+
+    /// What was applied is in force for good: writes it here if that is wanted, unless something newer
+    /// was applied meanwhile. Blocks.
+    pub(super) fn keep(&self, kept: Kept) -> Saved {
+        let mut known = self.known();
         let path = self.path.display().to_string();
-        if text.number < *newest {
-            let reason = "a file that was applied later has been saved".to_owned();
+        if kept.number < known.newest {
+            let reason = "a file that was applied later is in force".to_owned();
             return Saved::Failed { path, reason };
         }
-        match write(&self.path, text.text.as_bytes()) {
+        known.newest = kept.number;
+        let (now, wanted) = (self.look(), mark(kept.text.as_bytes()));
+        if now == Some(wanted) {
+            (known.mark, known.applied) = (now, None);
+            return Saved::Same { path };
+        }
+        known.applied = Some(kept.file);
+        if !kept.save {
+            return Saved::NotAsked;
+        }
+        let written = match now == known.mark {
+            true => write(&self.path, kept.text.as_bytes()),
+            false => Err(io::Error::other(
+                "somebody has changed it since the director read it, and that would be lost: see what \
+                 (dirctl plan with that file), and bring both together by hand",
+            )),
+        };
+        match written {
             Ok(()) => {
-                *newest = text.number;
+                (known.mark, known.applied) = (Some(wanted), None);
                 info!("{path} has been written: what was applied is the director's own file now");
                 Saved::Done { path }
             }
@@ -49,6 +104,16 @@ impl OwnFile {
             }
         }
     }
+}
+
+fn look(path: &Path) -> Mark {
+    config::read(path).ok().map(|text| mark(text.as_bytes()))
+}
+
+fn mark(text: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(text);
+    hasher.finish()
 }
 
 fn write(path: &Path, text: &[u8]) -> io::Result<()> {
@@ -101,8 +166,8 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    fn text(number: u64, text: &str) -> ToSave {
-        ToSave { number, text: text.to_owned() }
+    fn text(number: u64, text: &str) -> Kept {
+        Kept { number, file: format!("{text}.toml"), text: text.to_owned(), save: true }
     }
 
     #[test]
@@ -116,8 +181,8 @@ mod tests {
         fs::write(&other, "theirs").unwrap();
         symlink(&other, folder.path().join("real.toml.new")).unwrap();
         let own = OwnFile::new(link.clone());
-        assert!(matches!(own.save(text(2, "new")), Saved::Done { .. }));
-        assert!(matches!(own.save(text(1, "older")), Saved::Failed { .. }));
+        assert!(matches!(own.keep(text(2, "new")), Saved::Done { .. }));
+        assert!(matches!(own.keep(text(1, "older")), Saved::Failed { .. }));
         assert_eq!(fs::read_to_string(&real).unwrap(), "new");
         assert_eq!(fs::read_to_string(&other).unwrap(), "theirs");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
@@ -129,9 +194,34 @@ mod tests {
     fn a_file_that_cannot_be_written_is_told_of_and_stays() {
         let folder = tempfile::tempdir().unwrap();
         let own = OwnFile::new(folder.path().to_path_buf());
-        assert!(matches!(own.save(text(1, "new")), Saved::Failed { .. }));
+        assert!(matches!(own.keep(text(1, "new")), Saved::Failed { .. }));
         let gone = OwnFile::new(folder.path().join("missing.toml"));
-        assert!(matches!(gone.save(text(1, "new")), Saved::Failed { .. }));
+        assert!(matches!(gone.keep(text(1, "new")), Saved::Failed { .. }));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_somebody_wrote_into_it_meanwhile_is_not_lost_and_until_then_it_is_not_what_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("own.toml");
+        fs::write(&path, "old").unwrap();
+        let own = OwnFile::new(path.clone());
+        assert_eq!(own.keep(Kept { save: false, ..text(1, "new") }), Saved::NotAsked);
+        assert_eq!(own.applied().as_deref(), Some("new.toml"));
+        fs::write(&path, "theirs").unwrap();
+        let refused = own.keep(text(2, "newer"));
+        assert!(
+            matches!(&refused, Saved::Failed { reason, .. } if reason.starts_with("somebody")),
+            "{refused:?}"
+        );
+        assert_eq!(fs::read_to_string(&path).unwrap(), "theirs");
+        assert_eq!(own.applied().as_deref(), Some("newer.toml"));
+        assert!(matches!(own.keep(text(3, "theirs")), Saved::Same { .. }));
+        assert_eq!(own.applied(), None);
+        assert!(matches!(own.keep(text(4, "last")), Saved::Done { .. }));
+        assert_eq!((own.applied(), fs::read_to_string(&path).unwrap()), (None, "last".to_owned()));
+        own.keep(Kept { save: false, ..text(5, "new") });
+        own.is_followed(own.look());
+        assert_eq!(own.applied(), None, "a reload goes back to it");
     }
 }

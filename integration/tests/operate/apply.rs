@@ -255,3 +255,31 @@ fn a_reload_does_not_come_in_between_and_single_changes_stay() {
     });
     trial.wait_for_listing(&after);
 }
+
+#[test]
+fn what_runs_is_named_until_it_is_saved_and_what_somebody_wrote_meanwhile_is_not_lost() {
+    if !can_run() {
+        return;
+    }
+    let trial = Trial::usual();
+    let bed = &trial.bed;
+    let (own, path) = (trial.own_path(), trial.file("new.toml", &trial.other()));
+    ends(&bed.dirctl(&["apply", &path]), 0);
+    let status = bed.dirctl(&["status"]);
+    ends(&status, 0);
+    status.names(&["new.toml, applied and not saved", &own.display().to_string()]);
+
+    let theirs = format!("{}# by a colleague\n", trial.own);
+    fs::write(&own, &theirs).unwrap();
+    let refused = bed.dirctl(&["apply", &path, "--save"]);
+    ends(&refused, 1);
+    refused.names(&["nothing has changed", "NOT saved", "somebody has changed it"]);
+    assert_eq!(fs::read_to_string(&own).unwrap(), theirs);
+
+    fs::copy(&path, &own).unwrap();
+    let same = bed.dirctl(&["apply", &own.display().to_string()]);
+    ends(&same, 0);
+    same.names(&["says the same"]);
+    let status = bed.dirctl(&["status"]);
+    assert!(!status.out.contains("not saved"), "{status:?}");
+}

@@ -155,3 +155,17 @@ fn a_cluster_shows_hosts_and_shares_and_a_host_that_stops() {
         assert!(node.process().stop().unwrap().success(), "{}", node.process().log());
     }
 }
+
+/// A terminal may claim any size, and every cell of it would be memory.
+#[test]
+fn quick_a_terminal_that_claims_to_be_enormous_is_refused_in_one_line() {
+    if !can_run() {
+        return;
+    }
+    let bed = Bed::with(Kind::Nat, &config());
+    let mut glass = open(&bed.director, 80, 24);
+    glass.wait_until(SOON, |text| text.contains(":81/tcp")).unwrap();
+    glass.resize(65_535, 65_535).unwrap();
+    assert_eq!(glass.ended(SOON).unwrap(), Some(3));
+    bed.director.stop().unwrap();
+}

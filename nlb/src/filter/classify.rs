@@ -1,6 +1,6 @@
 //! Classify: what a packet to a virtual address is.
 
-use forwarding::wire::{icmp, protocol, tcp, udp};
+use forwarding::wire::{ethernet, icmp, protocol, tcp, udp};
 
 use super::frame::{self, Ip, Part, Upper};
 use super::{FragmentKey, Policy};
@@ -85,6 +85,27 @@ fn message(frame: &[u8], ip: &Ip, at: usize, portless: Tuple) -> Option<Class> {
     } else {
         Class::Unmanaged
     })
+}
+
+/// The flow of TCP or UDP that a frame is about by its quote: it is an ICMP error about a packet from the
+/// address that it is for.
+pub fn quoted_flow(frame: &[u8]) -> Option<Tuple> {
+    let link = frame::link(frame)?;
+    let ip = match link.ether_type {
+        ethernet::IPV4 => frame::ipv4(frame, link.payload)?,
+        ethernet::IPV6 => frame::ipv6(frame, link.payload)?,
+        _ => return None,
+    };
+    let upper = ip.upper(frame)?;
+    let family = if ip.is_ipv4() { forwarding::Family::V4 } else { forwarding::Family::V6 };
+    let is_error = matches!(
+        (upper.protocol, ip.is_ipv4()),
+        (protocol::ICMP, true) | (protocol::ICMPV6, false)
+    ) && icmp::quotes(family, icmp::Header::at(frame, upper.offset)?.kind());
+    match quoted(frame, &ip, upper.offset + icmp::LEN).filter(|_| is_error)? {
+        Class::Tcp { tuple, .. } | Class::Udp { tuple, .. } => Some(tuple),
+        _ => None,
+    }
 }
 
 /// The flow that an ICMP error is about: the quoted packet went from the virtual address to the

@@ -13,7 +13,7 @@ mod frame;
 mod policy;
 mod reason;
 
-pub use classify::CONTROL_PORT;
+pub use classify::{CONTROL_PORT, quoted_flow};
 pub use decide::{Decision, decide};
 pub use flows::{Flows, FragmentKey, Memory, Socket};
 pub use frame::{HEARTBEAT, MAX_EXTENSIONS};

@@ -17,10 +17,7 @@ pub fn text(status: &Status, paint: Paint) -> String {
             status.pid,
             duration(status.uptime)
         )),
-        match &status.config {
-            Some(path) => format!("  configuration  {}", clean(path)),
-            None => "  configuration  none".to_owned(),
-        },
+        configuration(status, paint),
         if node {
             let (rules, flows) = (status.services.into(), status.connections);
             format!(
@@ -61,6 +58,17 @@ pub fn text(status: &Status, paint: Paint) -> String {
         }
     }
     lines.join("\n") + "\n"
+}
+
+fn configuration(status: &Status, paint: Paint) -> String {
+    let own = status.config.as_ref().map_or("none".to_owned(), |path| clean(path));
+    match &status.applied {
+        None => format!("  configuration  {own}"),
+        Some(applied) => paint.warning(&format!(
+            "  configuration  {}, applied and not saved: a restart or a reload goes back to {own}",
+            clean(applied)
+        )),
+    }
 }
 
 /// `12 up, 1 draining, 2 down`
@@ -156,6 +164,7 @@ mod tests {
             pid: 4711,
             uptime: 11_520.7,
             mode: "dispatcher".to_owned(),
+            applied: None,
             config: Some("/etc/director/director.toml".to_owned()),
             table_size: 4096,
             connections: 3456,

@@ -68,6 +68,7 @@ impl Operations for Worried {
             uptime: 60.0,
             mode: "dispatcher".to_owned(),
             config: None,
+            applied: None,
             table_size: 4096,
             connections: 0,
             services: 0,

@@ -185,6 +185,7 @@ impl Operations for Rich {
             uptime: 1.5,
             mode: "dispatcher".to_owned(),
             config: None,
+            applied: None,
             table_size: 1,
             connections: 5,
             max_connections: 9,

@@ -117,6 +117,7 @@ impl Operations for Fake {
             uptime: 1.5,
             mode: "dispatcher".to_owned(),
             config: None,
+            applied: None,
             table_size: 4096,
             connections: (self.shards * self.per_shard) as u64,
             services: self.services.lock().unwrap().len() as u32,

@@ -101,9 +101,8 @@ impl Bed {
     }
 
     fn follow(&self, text: &str, confirm: Option<u32>, at: u64) -> Result<Followed, Refusal> {
-        let (file, config) = ("new.toml".to_owned(), config(text));
-        let save = Some(text.to_owned());
-        let wanted = NextFile { file, config, confirm, ignore_restart: false, save };
+        let (file, config, text) = ("new.toml".to_owned(), config(text), text.to_owned());
+        let wanted = NextFile { file, config, confirm, ignore_restart: false, text, save: true };
         self.course.follow(wanted, &self.scene(at))
     }
 
@@ -143,7 +142,7 @@ fn what_is_not_confirmed_is_taken_back_to_the_last_detail_when_its_time_is_over_
     bed.command(r#"{"op":"set_settings","settings":{"am_droprate":25}}"#);
     let before = bed.listing();
     let done = bed.follow(OTHER, Some(60), 100).unwrap();
-    assert_eq!((done.confirm, done.save), (Some(60), None));
+    assert_eq!((done.confirm, done.kept), (Some(60), None));
     assert_eq!(done.plan.services.len(), 3);
     let applied = bed.listing();
     assert_ne!(applied, before);
@@ -252,7 +251,8 @@ fn a_refusal_changes_nothing_and_names_what_is_refused() {
         config: bad,
         confirm: None,
         ignore_restart: false,
-        save: None,
+        text: String::new(),
+        save: false,
     };
     let refusal = bed.course.follow(wanted, &bed.scene(0)).unwrap_err();
     assert!(refusal.message.contains("fwmark 7: a weight"), "{}", refusal.message);
@@ -273,7 +273,8 @@ fn with_a_key_that_needs_a_restart_the_rest_can_be_applied_and_the_key_stays_as_
         config: config.clone(),
         confirm: None,
         ignore_restart: true,
-        save: None,
+        text: String::new(),
+        save: false,
     };
     let done = bed.course.follow(wanted, &bed.scene(0)).unwrap();
     assert_eq!(done.plan.restart, ["io"]);
@@ -285,7 +286,7 @@ fn with_a_key_that_needs_a_restart_the_rest_can_be_applied_and_the_key_stays_as_
 fn a_file_that_changes_nothing_need_not_be_confirmed() {
     let bed = Bed::new();
     let done = bed.follow(FILE, Some(60), 0).unwrap();
-    assert_eq!((done.confirm, done.save.map(|it| it.text)), (None, Some(FILE.to_owned())));
+    assert_eq!((done.confirm, done.kept.map(|it| it.text)), (None, Some(FILE.to_owned())));
     assert_eq!(bed.course.waiting(Duration::ZERO), None);
 }
 

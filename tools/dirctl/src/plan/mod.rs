@@ -76,7 +76,7 @@ pub fn settle(socket: &Path, verdict: Verdict, arguments: &Settle) -> Result<u8,
 fn code(saved: &Saved) -> u8 {
     match saved {
         Saved::Failed { .. } => WARNINGS,
-        Saved::NotAsked | Saved::Later | Saved::Done { .. } => 0,
+        Saved::NotAsked | Saved::Later | Saved::Same { .. } | Saved::Done { .. } => 0,
     }
 }
 

@@ -70,6 +70,9 @@ fn saved(saved: &Saved, waits: bool, paint: Paint) -> String {
                 .to_owned()
         }
         Saved::Later => "It is saved when it is confirmed.\n".to_owned(),
+        Saved::Same { path } => {
+            format!("{} says the same: a restart or a reload changes nothing.\n", clean(path))
+        }
         Saved::Done { path } => format!("Saved: {}\n", clean(path)),
         Saved::Failed { path, reason } => {
             let (path, reason) = (clean(path), clean(reason));

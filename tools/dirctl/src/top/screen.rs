@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use director::control::ClientError;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
-use ratatui::crossterm::terminal::disable_raw_mode;
+use ratatui::crossterm::terminal::{disable_raw_mode, size};
 use ratatui::text::Text;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -38,7 +38,8 @@ enum News {
 pub(super) fn show(socket: &Path, interval: Duration, mut top: Top) -> u8 {
     // Answers wait for a terminal that takes its time; they do not pile up.
     let (sender, news) = sync_channel(8);
-    let terminal = match prepare(&sender).and_then(|()| ratatui::try_init()) {
+    let begun = can_be_drawn().and_then(|()| prepare(&sender)).and_then(|()| ratatui::try_init());
+    let terminal = match begun {
         Ok(terminal) => terminal,
         Err(error) => {
             let _ = writeln!(io::stderr(), "dirctl: top cannot use this terminal: {error}");
@@ -60,9 +61,23 @@ pub(super) fn show(socket: &Path, interval: Duration, mut top: Top) -> u8 {
     }
 }
 
+/// Cells of a terminal at most: every one of them is kept in memory, twice.
+const MOST_CELLS: u32 = 4_000_000;
+
+fn can_be_drawn() -> io::Result<()> {
+    let (width, height) = size()?;
+    if u32::from(width).saturating_mul(height.into()) > MOST_CELLS {
+        let message =
+            format!("it says that it has {width} columns and {height} lines: make it smaller");
+        return Err(io::Error::other(message));
+    }
+    Ok(())
+}
+
 /// Draws after all that comes, until something ends it.
 fn follow(mut terminal: DefaultTerminal, news: &Receiver<News>, top: &mut Top) -> io::Result<()> {
     loop {
+        can_be_drawn()?;
         terminal.draw(|frame| {
             let area = frame.area();
             let (width, height) = (area.width.into(), area.height.into());

@@ -175,6 +175,7 @@ impl Operations for Table {
             uptime: 0.0,
             mode: "dispatcher".to_owned(),
             config: None,
+            applied: None,
             table_size: 8192,
             connections: 2000,
             services: 0,

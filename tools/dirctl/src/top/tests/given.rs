@@ -78,6 +78,7 @@ pub(super) fn status(seconds: u64) -> Status {
         uptime: 60.0 + seconds as f64,
         mode: "dispatcher".to_owned(),
         config: None,
+        applied: None,
         table_size: 4096,
         connections: 3456,
         max_connections: 0,

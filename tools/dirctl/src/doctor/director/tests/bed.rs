@@ -132,6 +132,7 @@ pub(super) fn status(verdicts: &[(&str, u64)]) -> Status {
         uptime: 1.0,
         mode: "dispatcher".to_owned(),
         config: None,
+        applied: None,
         table_size: 4096,
         connections: 0,
         max_connections: 1000,
