@@ -97,7 +97,9 @@ impl<S: Scale> Biased<S> {
         let Standing { value, .. } = self.scale().measure(server);
         let (words, in_progress) = ((self.words)(server), server.in_progress());
         match value.is_finite() {
-            true => format!("{words}, {in_progress} in progress: {value:.4} full"),
+            true => format!(
+                "{words}, {in_progress} in progress: comes to {value:.4}, the lowest takes it"
+            ),
             false => words,
         }
     }

@@ -50,6 +50,16 @@ impl Forwarding {
         }
     }
 
+    /// Its name in files and words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Forwarding::Nat => "nat",
+            Forwarding::Tunnel => "tunnel",
+            Forwarding::Direct => "direct",
+            Forwarding::Local(_) => "local",
+        }
+    }
+
     /// Whether the director's own stack serves.
     pub fn is_local(self) -> bool {
         matches!(self, Forwarding::Local(_))

@@ -38,6 +38,9 @@ use crate::steer::KeySet;
 /// Longest frame that is looked at, bytes.
 pub const LONGEST: usize = 64 * 1024;
 
+/// Bytes of a packet at least: an Ethernet header.
+const SHORTEST: usize = 14;
+
 /// Room before a frame that any tunnel's headers fit into.
 const HEADROOM: usize = 128;
 
@@ -58,6 +61,8 @@ pub enum Link {
     Unresolved {
         /// The interface's name.
         interface: String,
+        /// Whether it has been asked already, and has not answered.
+        is_silent: bool,
     },
     /// The path leaves by an interface that the director does not serve.
     NoPort {
@@ -139,8 +144,13 @@ pub fn explain(
         Verdict::Transmit { path, .. } => {
             let link = ways.link(&path);
             explanation.steps.push(words::link(&path, &link));
-            if let Link::NoPort { .. } = link {
-                conclude(&mut explanation, &Verdict::Drop(DropReason::NoPort));
+            let lost = match link {
+                Link::NoPort { .. } => Some(DropReason::NoPort),
+                Link::Unresolved { is_silent: true, .. } => Some(DropReason::NoNeighbour),
+                Link::Unresolved { .. } | Link::Known { .. } => None,
+            };
+            if let Some(reason) = lost {
+                conclude(&mut explanation, &Verdict::Drop(reason));
                 return explanation;
             }
             let sent = packet.bytes_mut();
@@ -201,6 +211,21 @@ pub fn from_hex(text: &str) -> Result<Vec<u8>, String> {
         }
     };
     digits.chunks(2).enumerate().map(byte).collect()
+}
+
+/// A packet in hexadecimal digits, from its Ethernet or IP header on, as a frame.
+///
+/// # Errors
+/// What is wrong with it, in words; also when it is too short to be a packet.
+pub fn frame_from_hex(text: &str) -> Result<Vec<u8>, String> {
+    let bytes = from_hex(text)?;
+    if bytes.len() < SHORTEST {
+        let length = bytes.len();
+        return Err(format!(
+            "{length} bytes are no packet: it begins with an Ethernet or IP header"
+        ));
+    }
+    Ok(as_frame(&bytes))
 }
 
 /// A frame as [`from_hex`] reads it.

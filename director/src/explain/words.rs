@@ -188,7 +188,14 @@ pub(super) fn link(path: &Path, link: &Link) -> Step {
             let mac = fields::mac(destination);
             new("neighbour", format!("{hop} is at {mac} on {interface}"))
         }
-        Link::Unresolved { interface } => new(
+        Link::Unresolved { interface, is_silent: true } => new(
+            "neighbour",
+            format!(
+                "{hop} has been asked for on {interface} and does not answer: is it there, and in that \
+                 network? (ip neighbour show {hop})"
+            ),
+        ),
+        Link::Unresolved { interface, is_silent: false } => new(
             "neighbour",
             format!(
                 "{hop} is not resolved on {interface}: the packet waits for at most three seconds \

@@ -17,7 +17,7 @@ use crate::control::nlb::{
     FilterQuestion, FlowProtocol, NlbAnswer, NlbCommand, NlbReply, NlbRequest, TcpFlag,
 };
 use crate::control::operations::Operations;
-use crate::explain::{as_frame, from_hex};
+use crate::explain::frame_from_hex;
 
 /// What another segment's packets meet.
 const OTHER_INTERFACE: &str = "The filter is on another interface: the host's own stack has it.";
@@ -37,8 +37,7 @@ pub(super) fn explain(
     interface: &str,
     ask: impl FnOnce(NlbRequest) -> Result<NlbReply, Refusal>,
 ) -> Result<Explanation, Refusal> {
-    let bytes = from_hex(&question.packet).map_err(bad)?;
-    let frame = as_frame(&bytes);
+    let frame = frame_from_hex(&question.packet).map_err(bad)?;
     let headers = parse(&frame).map_err(|error| bad(format!("the packet is none: {error}")))?;
     let asked = words(&frame, &headers)?;
     let mut explanation = Explanation {

@@ -31,7 +31,7 @@ const NOT_HERE: &str = "mode \"nlb\": services come from the configuration file,
 
 /// Why no other file is planned or applied.
 const NO_FILES: &str = "mode \"nlb\": a host follows its own file, which is the same on every host; \
-                        `director --check` says what is wrong in it, and once it is changed on all of them \
+                        `director check` says what is wrong in it, and once it is changed on all of them \
                         `dirctl nlb reload --host all` has it followed";
 
 /// See the module.

@@ -245,7 +245,9 @@ impl Course {
         let waiting = state.waiting.take_if(|waiting| waiting.deadline <= scene.now)?;
         self.set_deadline(None);
         let Waiting { file, seconds, .. } = &waiting;
-        let message = format!("{file} was not confirmed within {seconds} s and was rolled back");
+        let message = format!(
+            "{file} was not confirmed within {seconds} s and was rolled back; told until the next apply or reload"
+        );
         state.go_back(waiting, scene);
         state.last = Some(message.clone());
         Some(message)

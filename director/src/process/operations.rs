@@ -243,7 +243,7 @@ impl Operations for Director {
 
     fn explain(&self, question: Question) -> Result<Explanation, Refusal> {
         let bad = |message| Refusal { error: RefusalKind::BadRequest, message };
-        let packet = explain::from_hex(&question.packet).map_err(bad)?;
+        let frame = explain::frame_from_hex(&question.packet).map_err(bad)?;
         let mut interfaces: Vec<String> =
             self.ports.iter().map(|port| port.interface.clone()).collect();
         interfaces.dedup();
@@ -255,9 +255,15 @@ impl Operations for Director {
             now: self.epoch.elapsed(),
         };
         let network = self.network.load_full();
+        if let Some(name) = &question.interface
+            && !network.interfaces().any(|interface| interface.name == *name)
+        {
+            let served = interfaces.join(", ");
+            return Err(bad(format!("there is no interface {name}; the director serves {served}")));
+        }
         let mut ways = KernelWays { network: &network, interfaces: &interfaces };
         let interface = question.interface.as_deref();
-        Ok(explain::explain(&scene, &mut ways, &explain::as_frame(&packet), interface))
+        Ok(explain::explain(&scene, &mut ways, &frame, interface))
     }
 
     fn plan(&self, request: PlanRequest) -> Result<Plan, Refusal> {

@@ -37,7 +37,10 @@ impl Ways for KernelWays<'_> {
             Some(destination) => {
                 Link::Known { interface: name, source: interface.mac, destination }
             }
-            None => Link::Unresolved { interface: name },
+            None => {
+                let is_silent = self.network.is_silent(path.interface, path.next_hop);
+                Link::Unresolved { interface: name, is_silent }
+            }
         }
     }
 }

@@ -257,7 +257,7 @@ fn without_a_director_the_file_is_enough_to_say_what_is_missing() {
     std::fs::write(file, text.replace("\"rr\"", "\"rrr\"")).unwrap();
     let words = ["a director would refuse", "scheduler"];
     let finding = wait_for("file", &words, look);
-    assert!(finding["remedy"][0].as_str().unwrap().starts_with("director --check"));
+    assert!(finding["remedy"][0].as_str().unwrap().starts_with("director check"));
     let said = dirctl(
         &topology.servers[0],
         no_socket(),

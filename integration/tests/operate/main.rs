@@ -8,6 +8,7 @@ mod apply;
 mod bed;
 mod capture;
 mod doctor;
+mod down;
 mod examples;
 mod explain;
 mod gone;

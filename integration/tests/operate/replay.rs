@@ -177,3 +177,45 @@ fn quick_a_capture_that_is_none_or_cut_short_is_said_in_one_line() {
         assert!(said.out.is_empty() && said.err.contains(nothing), "{said:?}");
     }
 }
+
+/// What the director could not send on a narrow path a replay over such a path names, packet by packet.
+#[test]
+fn a_path_that_is_too_narrow_is_named_by_the_replay_of_what_did_not_fit() {
+    if !can_run() {
+        return;
+    }
+    let config = top("packet") + "workers = 1\n" + &service(Kind::Nat, VIP_V4, 80, "rr", "", &[1]);
+    let bed = Bed::with(Kind::Nat, &config);
+    let ip = bed.topology.director.command("ip");
+    let narrow = ["route", "add", "10.77.0.11/32", "dev", "eth0", "mtu", "1000"];
+    assert!(ip.args(narrow).output(Duration::from_secs(10)).unwrap().status.success());
+    std::thread::sleep(Duration::from_millis(500));
+    let path = bed.topology.lab.logs().join("in.pcap");
+    let recorder = Recorder::start(&bed.topology.director, "eth0", &path);
+    let vip = SocketAddr::new(VIP_V4, 80);
+    let patience = Duration::from_secs(10);
+    let connect = || std::net::TcpStream::connect_timeout(&vip, patience).unwrap();
+    let mut stream = bed.topology.client.run(connect).unwrap();
+    std::io::Write::write_all(&mut stream, &[b'x'; 1400]).unwrap();
+    let begun = std::time::Instant::now();
+    while bed.director.verdicts("too_big").unwrap() == 0 {
+        assert!(begun.elapsed() < patience, "it went through");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    recorder.stop();
+    let lost = bed.director.verdicts("too_big").unwrap();
+    let file = path.to_str().unwrap();
+    let said = bed.dirctl(&["replay", file, "--quiet", "--mtu", "1000"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    said.names(&["Larger than the path's MTU", "assumed: "]);
+    let line = said.out.lines().find(|line| line.contains("too_big")).unwrap_or_default();
+    assert!(line.trim().starts_with(&format!("{lost} ")), "{lost}: {said:?}");
+    let wide = bed.dirctl(&["replay", file, "--quiet"]);
+    assert!(!wide.out.contains("too_big"), "{wide:?}");
+    let refused = bed.dirctl(&["replay", file, "-w", "-"]);
+    assert_eq!(
+        (refused.code, refused.err.contains("name a file")),
+        (Some(64), true),
+        "{refused:?}"
+    );
+}

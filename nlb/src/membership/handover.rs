@@ -136,8 +136,14 @@ impl Membership {
         let mut changed = false;
         for slot in self.slots_in_order() {
             let mut tainted = BucketSet::EMPTY;
-            let others = fresh.iter().filter_map(|host| self.peer(host));
-            for peer in others.filter(|peer| peer.last.digest == self.plan.digest) {
+            let others = fresh.minus(self.misfits);
+            for peer in others.iter().filter_map(|host| self.peer(host)) {
+                if peer.last.digest != self.plan.digest {
+                    // One of the two has switched to the next configuration and the other is about to:
+                    // what it says of its slots is not about these. It may hold flows in any bucket.
+                    tainted = BucketSet::ALL;
+                    break;
+                }
                 if let Some(pins) = peer.pins(slot) {
                     tainted = tainted.union(&pins);
                 }

@@ -71,9 +71,11 @@ impl Membership {
         let before = std::mem::take(&mut self.slots);
         let states = carried(&self.plan.slots, &plan.slots).into_iter().zip(&plan.slots);
         let kept = |place: Option<usize>| before.get(place?).cloned();
-        self.slots =
-            states.map(|(at, slot)| kept(at).unwrap_or(SlotState::new(slot.group))).collect();
+        self.slots = states
+            .map(|(at, slot)| kept(at).unwrap_or_else(|| SlotState::uncounted(slot.group)))
+            .collect();
         self.plan = plan;
+        self.want_flows();
         self.maps_version += 1;
         self.told.forget();
     }

@@ -58,6 +58,11 @@ impl SlotState {
         }
     }
 
+    /// Of a rule that is new on a host that has been at work: it may hold flows there already.
+    pub(super) fn uncounted(group: GroupId) -> SlotState {
+        SlotState { unsure: BucketSet::ALL, ..SlotState::new(group) }
+    }
+
     pub(super) fn pins(&self) -> BucketSet {
         self.flows.union(&self.unsure).minus(&self.serving)
     }

@@ -138,3 +138,29 @@ fn a_host_that_comes_with_a_new_file_serves_when_all_others_have_it() {
         sound(&world, seed);
     }
 }
+
+/// Connections that live where their buckets are no more: a new owner that did not know of them would
+/// answer for them with a reset.
+#[test]
+fn at_a_switch_nobody_forgets_that_others_hold_flows_of_his_buckets() {
+    for (seed, next) in seeds(6).zip([grown, second].into_iter().cycle()) {
+        let mut world = cluster(seed, 4, SECOND, 0.05);
+        world.flow_rate = 500;
+        world.flow_life = 3600 * SECOND;
+        world.run(10 * SECOND);
+        let mut lighter = plan(id(1));
+        for slot in &mut lighter.slots {
+            slot.weight = 10;
+        }
+        world.with(0, |node, now| node.membership.reload(lighter, now));
+        settles(&mut world, hosts(4), 60 * SECOND, seed);
+        for place in 0..4 {
+            let host = id(place as u8 + 1);
+            world.with(place, |node, now| node.membership.reload(next(host), now));
+            world.run(SECOND / 2);
+        }
+        world.ask_for(next(id(1)).slots.iter().map(|slot| slot.group).collect());
+        world.run(30 * SECOND);
+        sound(&world, seed);
+    }
+}

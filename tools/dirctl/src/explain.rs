@@ -9,7 +9,7 @@ use director::config::{self, Mode};
 use director::control::client::Client;
 use director::control::explain::{Change, Explanation, Outcome, Question};
 use director::explain::build::{Complaint, Transport, Wanted, error, frame};
-use director::explain::{LONGEST, as_frame, cluster, from_hex, offline, to_hex};
+use director::explain::{LONGEST, cluster, frame_from_hex, offline, to_hex};
 
 use crate::clean::clean;
 use crate::columns::{Side, columns};
@@ -19,30 +19,35 @@ use crate::replay::file::Capture;
 
 /// What stands below the options.
 pub const HELP: &str = "\
-The packet is decided on by the code that forwards, on a copy of what it could meet: nothing is changed,
-and nothing is sent. Where a scheduler would be asked, each server is shown with what it comes to.
+The packet is decided on by the code that forwards, on a copy of what it could meet: nothing is
+changed, and nothing is sent. Where a scheduler would be asked, each server is shown with what it
+comes to.
 
 Examples:
   dirctl explain tcp 198.51.100.7:41000 192.0.2.10:443            # a SYN
   dirctl explain tcp 198.51.100.7:41000 192.0.2.10:443 --ack --data 1460
   dirctl explain tcp 10.0.0.11:8080 198.51.100.7:41000 --syn --ack   # a NAT server's answer
   dirctl explain udp 198.51.100.7:5353 192.0.2.10:53 --config new.toml
-  dirctl explain icmp 203.0.113.1 192.0.2.10 --error 1300 --about tcp 192.0.2.10:443 198.51.100.7:41000
+  dirctl explain icmp 203.0.113.1 192.0.2.10 --error 1300 \\
+                 --about tcp 192.0.2.10:443 198.51.100.7:41000
   dirctl explain --pcap drops.pcapng --packet 3
   dirctl explain --hex 4500003c... | less
 
 Exit codes:
-  0   it is forwarded, or its sender is answered
+  0   it is forwarded
   1   it is dropped
   2   the director is not running
   3   the director cannot be asked
   4   the host's own stack gets it
+  5   it goes no further, and its sender is told: by an ICMP error, or a reset
   64  wrong usage of this command, or a file or packet that cannot be read";
 
 /// Exit code: dropped.
 const DROPPED: u8 = 1;
 /// Exit code: the host's stack gets it.
 const PASSED: u8 = 4;
+/// Exit code: it goes no further, and its sender is told.
+const ANSWERED: u8 = 5;
 
 /// Room for an Ethernet header before a packet that was captured without one.
 const ROOM: usize = 32;
@@ -169,7 +174,8 @@ pub fn run(socket: &Path, words: &Explain) -> u8 {
         print(&text(&explanation, paint()));
     }
     match explanation.outcome {
-        Outcome::Forwarded | Outcome::Answered => 0,
+        Outcome::Forwarded => 0,
+        Outcome::Answered => ANSWERED,
         Outcome::Dropped => DROPPED,
         Outcome::Passed => PASSED,
     }
@@ -191,7 +197,7 @@ fn packet(words: &Explain) -> Result<Vec<u8>, String> {
             let read = io::stdin().take(limit).read_to_string(&mut text);
             read.map_err(|error| format!("standard input: {error}"))?;
         }
-        return Ok(as_frame(&from_hex(&text).map_err(|problem| format!("--hex: {problem}"))?));
+        return frame_from_hex(&text).map_err(|problem| format!("--hex: {problem}"));
     }
     if let Some(file) = &words.pcap {
         return of_capture(file, words.packet);

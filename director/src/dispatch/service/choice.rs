@@ -110,7 +110,7 @@ impl Choice {
             server: member.server.address(),
             figure: self.scheduler.figure(index, load),
             excluded: match (load.weight(), load.is_overloaded()) {
-                (..=0, _) if member.spec.weight > 0 => Some("down or draining"),
+                (..=0, _) if member.spec.weight > 0 => Some("down or draining, see dirctl servers"),
                 (..=0, _) => Some("weight 0"),
                 (_, true) => Some("at its upper threshold"),
                 _ => None,

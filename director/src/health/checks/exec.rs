@@ -16,7 +16,6 @@ use tokio::process::{Child, Command};
 use tokio::sync::Semaphore;
 
 use super::{Deadline, Outcome, Target, trouble, words};
-use crate::control::api::Forwarding;
 
 /// Commands that may run at the same time.
 const MOST_RUNNING: usize = 32;
@@ -69,12 +68,7 @@ pub(super) async fn run(
 
 /// What the command is told of its server.
 fn environment(address: SocketAddr, target: &Target) -> [(&'static str, String); 5] {
-    let forwarding = match target.server.forwarding {
-        Forwarding::Nat => "nat",
-        Forwarding::Tunnel => "tunnel",
-        Forwarding::Direct => "direct",
-        Forwarding::Local(_) => "local",
-    };
+    let forwarding = target.server.forwarding.name();
     let vip = target.vip();
     [
         ("SWITCHYARD_SERVICE", target.service.to_string()),

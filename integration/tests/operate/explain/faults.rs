@@ -111,6 +111,31 @@ fn quick_a_missing_route_and_a_wrong_port_are_named() {
 }
 
 #[test]
+fn quick_a_server_that_does_not_answer_arp_is_named_as_the_reason() {
+    if !can_run() {
+        return;
+    }
+    let bed = empty(Kind::Nat);
+    ipvsadm(&bed, &["-A", "-t", VIP, "-s", "rr"]);
+    ipvsadm(&bed, &["-a", "-t", VIP, "-r", "10.77.0.99:80", "-m"]);
+    let deadline = Instant::now() + SOON;
+    let told = loop {
+        let told = of_client(&bed, 42_001, &[]);
+        if told.outcome() == "dropped" {
+            break told;
+        }
+        assert!(Instant::now() < deadline, "{:?}", told.said);
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    assert_eq!(told.reason(), "no_neighbour", "{:?}", told.said);
+    told.said.names(&["10.77.0.99 has been asked for on eth0 and does not answer"]);
+    let before = bed.director.verdicts("no_neighbour").unwrap();
+    assert!(connect_to_vip(&bed, 42_001).is_err());
+    assert!(bed.director.verdicts("no_neighbour").unwrap() > before);
+    bed.director.stop().unwrap();
+}
+
+#[test]
 fn quick_what_is_no_packet_is_said_in_one_line() {
     if !can_run() {
         return;
@@ -119,6 +144,8 @@ fn quick_what_is_no_packet_is_said_in_one_line() {
     for words in [
         &["--hex", "zz"][..],
         &["--hex", "123"],
+        &["--hex", "4500"],
+        &["--hex", ""],
         &["--pcap", "/nowhere.pcap"],
         &["--pcap", "/dev/null"],
         &["tcp", "192.0.2.100:1", "[2001:db8::1]:80"],

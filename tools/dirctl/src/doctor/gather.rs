@@ -34,7 +34,7 @@ pub(super) fn director(
     let file = path.map(|path| ConfigFile::read(&path));
     let running = match (client, status) {
         (Some(mut client), Some(status)) => {
-            Some(running::ask(&mut client, status).map_err(Trouble::Director)?)
+            Some(running::ask(&mut client, status, file.as_ref()).map_err(Trouble::Director)?)
         }
         _ => None,
     };

@@ -47,8 +47,8 @@ pub struct Settle {
 }
 
 const PLAN_HELP: &str = "\
-Nothing is changed. What is not told stays as it is: also what ipvsadm has changed at run time, where
-the file has not changed. + comes, - goes, ~ changes.
+Nothing is changed. What is not told stays as it is: also what ipvsadm has changed at run time,
+where the file has not changed. + comes, - goes, ~ changes.
 
 Examples:
   dirctl plan new.toml
@@ -60,7 +60,7 @@ Exit codes:
   1   something would, or needs a restart
   2   the director is not running
   3   the director cannot be asked: no permission, no answer, another version; mode nlb
-  64  wrong usage of this command, or the file is wrong (as `director --check` says it)";
+  64  wrong usage of this command, or the file is wrong (as `director check` says it)";
 
 const APPLY_HELP: &str = "\
 All of the file is followed at once, or nothing is changed. The director's own file stays as it is
@@ -81,7 +81,7 @@ Exit codes:
   1   refused: keys that need a restart, another file waits to be confirmed; or it could not be saved
   2   the director is not running
   3   the director cannot be asked: no permission, no answer, another version; mode nlb
-  64  wrong usage of this command, or the file is wrong (as `director --check` says it)";
+  64  wrong usage of this command, or the file is wrong (as `director check` says it)";
 
 const SETTLE_HELP: &str = "\
 Examples:

@@ -5,6 +5,8 @@
 mod arguments;
 mod text;
 
+pub(crate) use text::summary;
+
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -84,7 +86,7 @@ fn code(saved: &Saved) -> u8 {
 fn refused(error: ClientError) -> Result<u8, ClientError> {
     let ClientError::Refused { refusal, .. } = &error else { return Err(error) };
     let code = match refusal.error {
-        // As `director --check` says it: each line is whole, and clean.
+        // As `director check` says it: each line is whole, and clean.
         RefusalKind::BadFile => {
             let lines = refusal.message.lines().map(|line| clean(line) + "\n");
             let _ = io::stderr().write_all(lines.collect::<String>().as_bytes());

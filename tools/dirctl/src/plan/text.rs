@@ -85,7 +85,7 @@ fn saved(saved: &Saved, waits: bool, paint: Paint) -> String {
 }
 
 /// `1 service added, 2 changed, 1 removed; 3 settings`
-fn summary(plan: &Plan) -> String {
+pub(crate) fn summary(plan: &Plan) -> String {
     let of = |action| plan.services.iter().filter(|it| it.action == action).count() as u64;
     let (added, changed) = (of(Action::Added), of(Action::Changed));
     let mut parts = Vec::new();

@@ -106,6 +106,9 @@ fn prepare(words: &Replay, path: &Path) -> Result<(Capture, Run), String> {
 
 /// Makes the file for what leaves, which must not be the one that is read.
 fn create(to: &Path, from: &Path) -> Result<Output, String> {
+    if to == Path::new("-") {
+        return Err("-w: standard output has the lines and the summary: name a file".to_owned());
+    }
     let is_same =
         fs::canonicalize(to).is_ok_and(|to| fs::canonicalize(from).is_ok_and(|from| from == to));
     if is_same {

@@ -14,6 +14,10 @@ use crate::clean::count;
 use crate::columns::{Side, columns};
 use crate::paint::Paint;
 
+/// What a replay cannot know.
+const ASSUMED: &str =
+    "assumed: the director has just started, all servers are up, and every next hop answers";
+
 /// Flows that move, and that are named.
 const NAMED: usize = 100;
 
@@ -108,7 +112,7 @@ pub fn text(whole: &Whole<'_>, paint: Paint, rule: bool) -> String {
 
 /// What a reader must know of the capture.
 fn notes(summary: &Summary, clock: &Clock) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes = vec![ASSUMED.to_owned()];
     if summary.cut > 0 {
         notes.push(format!(
             "{} captured in part: the bodies are missing (snaplen), and count as zeros; without its headers a \

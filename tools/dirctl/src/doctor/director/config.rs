@@ -1,11 +1,15 @@
 //! The director itself, its file and its control socket: do they agree?
 
+use std::path::Path;
+
 use director::config::Config;
 use director::control::api::{ServerSpec, ServiceView};
 
 use super::Facts;
+use crate::clean::clean;
 use crate::doctor::facts::file::{ConfigFile, Guarded};
 use crate::doctor::finding::{Check, Finding, names, quoted};
+use crate::plan::summary;
 
 pub(super) fn examine(facts: &Facts) -> Vec<Finding> {
     let mut findings = vec![director(facts)];
@@ -51,28 +55,39 @@ fn examine_file(facts: &Facts, file: &ConfigFile) -> Vec<Finding> {
             // The first problem; the command shows all of them.
             let first = error.lines().next().unwrap_or_default();
             let found = format!("a director would refuse {shown}: {first}");
-            let check = format!("director --check --config {}", quoted(&file.path));
+            let check = format!("director check {}", quoted(&file.path));
             return vec![Finding::fault(Check::File, found).remedy(check)];
         }
     };
     let Some(running) = facts.running.as_ref().filter(|_| !facts.plan.is_nlb) else {
         return vec![Finding::ok(Check::File, format!("{shown} is good"))];
     };
+    // What is on trial is told by a warning of the director's own.
+    if running.now.warnings.iter().any(|warning| warning.contains("waits to be confirmed")) {
+        return Vec::new();
+    }
+    let is_own = running.now.config.as_ref().is_none_or(|own| Path::new(own) == file.path);
+    let look = format!("dirctl plan {}", quoted(&file.path));
+    let planned = running.plan.as_ref().filter(|plan| !plan.is_empty()).map(summary);
     let differing = differing(config, &running.services);
     let extra = running.services.iter().filter(|service| !service.declared);
     let extra: Vec<String> = extra.map(|service| service.spec.key.to_string()).collect();
     let mut findings = Vec::new();
-    let is_newer = file.age.is_some_and(|age| age.as_secs_f64() < running.now.uptime);
-    if differing.is_empty() {
-        findings.push(Finding::ok(Check::File, format!("{shown} says what runs")));
-    } else if is_newer {
+    if let Some(applied) = &running.now.applied {
+        let applied = clean(applied);
         let found = format!(
-            "{shown} was written after the director has started, and says something else than runs: \
-             {}",
-            names(&differing)
+            "{applied} was applied and not saved: a restart or a reload goes back to {shown}"
         );
+        findings.push(Finding::warning(Check::File, found).remedy(look));
+    } else if let Some(changes) = planned.as_ref().filter(|_| !is_own) {
+        let found = format!("the director does not follow {shown}, which would change: {changes}");
+        findings.push(Finding::note(Check::File, found).remedy(look));
+    } else if let Some(changes) = planned {
+        let found = format!("{shown} has not been reloaded, and a reload would change: {changes}");
         let reload = format!("kill -HUP {}", running.now.pid);
-        findings.push(Finding::warning(Check::File, found).remedy(reload));
+        findings.push(Finding::warning(Check::File, found).remedy(look).remedy(reload));
+    } else if differing.is_empty() {
+        findings.push(Finding::ok(Check::File, format!("{shown} says what runs")));
     } else {
         let found = format!(
             "what runs has been changed since, and a restart goes back to {shown}: {}",
@@ -103,12 +118,14 @@ fn differing(config: &Config, running: &[ServiceView]) -> Vec<String> {
         };
         for server in &declared.servers {
             if !service.servers.iter().any(|view| alike(server, &view.spec)) {
-                differing.push(format!("{key} does not have {} so", server.address));
+                let (address, method) = (server.address, server.forwarding.name());
+                differing.push(format!("{key} does not have {address} by {method}"));
             }
         }
         for view in &service.servers {
             if !declared.servers.iter().any(|server| alike(server, &view.spec)) {
-                differing.push(format!("{key} has {} as well", view.spec.address));
+                let (address, method) = (view.spec.address, view.spec.forwarding.name());
+                differing.push(format!("{key} has {address} by {method}"));
             }
         }
         if service.spec.scheduler != declared.service.scheduler {

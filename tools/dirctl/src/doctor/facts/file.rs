@@ -3,7 +3,6 @@
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 use director::config::{self, Config};
 
@@ -12,8 +11,8 @@ use director::config::{self, Config};
 pub struct ConfigFile {
     /// Which.
     pub path: PathBuf,
-    /// How long ago it was written.
-    pub age: Option<Duration>,
+    /// Its text, when it can be read.
+    pub text: Option<String>,
     /// What it says, or what is wrong with it.
     pub config: Result<Config, String>,
 }
@@ -22,9 +21,9 @@ impl ConfigFile {
     /// Reads it as a director would.
     pub fn read(path: &Path) -> ConfigFile {
         let config = config::load(path).map_err(|error| error.to_string());
-        let modified = std::fs::metadata(path).and_then(|found| found.modified()).ok();
-        let age = modified.map(|then| SystemTime::now().duration_since(then).unwrap_or_default());
-        ConfigFile { path: path.to_owned(), age, config }
+        // What the director's own reader refuses (a pipe, no end) is not read here.
+        let text = config.as_ref().ok().and_then(|_| std::fs::read_to_string(path).ok());
+        ConfigFile { path: path.to_owned(), text, config }
     }
 }
 

@@ -11,6 +11,9 @@ use director::control::client::Client;
 use director::control::events::{EventKind, Told};
 use director::control::filter::ConnectionFilter;
 use director::control::health::ServerHealth;
+use director::control::plan::{Plan, PlanRequest};
+
+use super::file::ConfigFile;
 
 /// Between the two looks: what grows in it is told.
 const BETWEEN: Duration = Duration::from_secs(1);
@@ -38,6 +41,8 @@ pub struct Running {
     pub services: Vec<ServiceView>,
     /// How their servers are.
     pub servers: Vec<ServerHealth>,
+    /// What would change if it followed the file; `None` where there is none, or it cannot be asked.
+    pub plan: Option<Plan>,
     /// Half-open connections of servers that have no other ones: nobody has ever heard of these
     /// servers again.
     pub half_open: BTreeMap<SocketAddr, u32>,
@@ -52,7 +57,11 @@ pub struct Running {
 ///
 /// # Errors
 /// When it does not answer.
-pub fn ask(client: &mut Client, before: Status) -> Result<Running, ClientError> {
+pub fn ask(
+    client: &mut Client,
+    before: Status,
+    file: Option<&ConfigFile>,
+) -> Result<Running, ClientError> {
     let is_dispatcher = before.mode != "nlb";
     std::thread::sleep(BETWEEN);
     let now = client.status()?;
@@ -61,11 +70,16 @@ pub fn ask(client: &mut Client, before: Status) -> Result<Running, ClientError> 
         now,
         services: client.services()?,
         servers: client.servers()?,
+        plan: None,
         half_open: BTreeMap::new(),
         stuck: BTreeMap::new(),
         refusals: BTreeMap::new(),
     };
     if is_dispatcher {
+        if let Some((file, text)) = file.and_then(|file| Some((file, file.text.clone()?))) {
+            let request = PlanRequest { file: file.path.display().to_string(), text };
+            running.plan = client.plan(&request).ok();
+        }
         (running.half_open, running.stuck) = half_open(client)?;
         client.events(0, false, |told| {
             if let Told::Event(event) = told

@@ -89,7 +89,7 @@ fn keys_differ(facts: &Facts) -> Option<Finding> {
         }
     };
     let is_note = own.is_some() && facts.directors_key.is_some();
-    let check = format!("director --check --config {}", quoted(&facts.file));
+    let check = format!("director check {}", quoted(&facts.file));
     Some(
         match is_note {
             true => Finding::note(Check::ServerKey, found),

@@ -72,7 +72,7 @@ impl Facts {
         if let Err(error) = &self.config {
             let (shown, first) = (self.file.display(), error.lines().next().unwrap_or_default());
             let found = format!("a director would refuse {shown}: {first}");
-            let check = format!("director --check --config {}", quoted(&self.file));
+            let check = format!("director check {}", quoted(&self.file));
             findings.push(Finding::fault(Check::File, found).remedy(check));
         }
         let areas: [fn(&Facts) -> Vec<Finding>; 6] = [

@@ -100,7 +100,7 @@ pub(super) fn facts(method: &str, more: &str) -> Facts {
         plan: Plan::of(None, Some(&config)),
         file: Some(ConfigFile {
             path: PathBuf::from("/test.toml"),
-            age: Some(std::time::Duration::from_secs(3600)),
+            text: None,
             config: Ok(config),
         }),
         running: None,
@@ -193,6 +193,7 @@ pub(super) fn running(method: &str, packets: (u64, u64)) -> Facts {
         now: status(&[]),
         services: Vec::new(),
         servers: vec![health(HealthState::Up, "")],
+        plan: None,
         half_open: Default::default(),
         stuck: Default::default(),
         refusals: Default::default(),
