@@ -18,7 +18,7 @@ One TOML file describes a Switchyard cluster. The same file lies on the director
 A file with anything wrong in it is not used at all: \fBdirector check\fR(8) tells everything that is wrong, each with
 line, key and remedy, and \fBdirctl plan\fR(8) what another file would change.
 .PP
-Times are a number with a unit, "500ms", "90s", "15m", "2h", "1d", or a plain number of seconds. Shares are a number with
+Times are a whole number with a unit, "500ms", "90s", "15m", "2h", "1d", or a plain number of seconds. Shares are a number with
 a percent sign in quotes. Addresses are written as numbers; names are not looked up.
 .PP
 What is said to stand below or above, and examples of everything, are in the page that has these tables too:

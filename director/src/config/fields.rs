@@ -12,6 +12,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::problem::Report;
+use super::reference;
 
 /// The keys of a table: lists of them, since some tables have keys in common.
 pub(super) type Known = &'static [&'static [KeySpec]];
@@ -60,7 +61,10 @@ impl<'a> Fields<'a> {
                 let known: Vec<&str> = fields.specs().map(|spec| spec.name).collect();
                 let remedy = match nearest(word, &known) {
                     Some(near) => format!("did you mean {near}? known are {}", list(&known)),
-                    None => format!("remove it; known are {}", list(&known)),
+                    None => match reference::home(word) {
+                        Some(home) => format!("{home}; known here are {}", list(&known)),
+                        None => format!("remove it; known are {}", list(&known)),
+                    },
                 };
                 let path = fields.path_of(word);
                 report.add(&key.span(), path, "unknown key", remedy);

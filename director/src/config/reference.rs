@@ -46,6 +46,23 @@ pub const TABLES: &[Table] = &[
     table("nlb.rule", &[("", nlb::RULE)]),
 ];
 
+/// Where a key belongs that stands where it is not known, in words; `None` when it belongs nowhere, or to
+/// too many tables for one of them to be meant.
+pub(super) fn home(key: &str) -> Option<String> {
+    let has_it = |table: &&Table| table.rows().any(|(_, spec)| spec.name == key);
+    let homes: Vec<&Table> = TABLES.iter().filter(has_it).collect();
+    let [table] = homes[..] else { return None };
+    let of: Vec<&str> =
+        table.rows().filter(|(_, spec)| spec.name == key).map(|(of, _)| of).collect();
+    Some(match (table.path, of.join(", ")) {
+        ("", _) => {
+            "it belongs to the top of the file, before the first line in [brackets]".to_owned()
+        }
+        (path, of) if of.is_empty() => format!("it belongs to the table {path}"),
+        (_, of) => format!("it is for type {of}"),
+    })
+}
+
 impl Table {
     /// Every key with the types that have it.
     pub fn rows(&self) -> impl Iterator<Item = (&'static str, &'static KeySpec)> {

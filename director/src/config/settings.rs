@@ -25,7 +25,7 @@ pub(super) const KEYS: &[KeySpec] = &[
     key("interfaces", "the interfaces packets come in and go out on; one for one-arm")
         .of("array of texts")
         .required()
-        .note("1 or more"),
+        .note("1 or more, each once"),
     key("io", "how packets are taken from the interfaces, see below")
         .words(|| names(IO))
         .default("`\"auto\"`"),
@@ -96,7 +96,7 @@ pub(super) const KEYS: &[KeySpec] = &[
     .numbers(1, 65_535)
     .of("array of numbers")
     .default("`[21]`")
-    .note("at most 8"),
+    .note("at most 8, each once"),
     key("settings", "what kernel IPVS has as sysctls")
         .of("table")
         .default("the kernel's")

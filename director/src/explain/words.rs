@@ -191,7 +191,7 @@ pub(super) fn link(path: &Path, link: &Link) -> Step {
         Link::Unresolved { interface, is_silent: true } => new(
             "neighbour",
             format!(
-                "{hop} has been asked for on {interface} and does not answer: is it there, and in that \
+                "{hop} is asked for on {interface} every two seconds and does not answer: is it up, and in that \
                  network? (ip neighbour show {hop})"
             ),
         ),

@@ -192,11 +192,6 @@ impl Network {
         self.neighbours.mac(interface, address)
     }
 
-    /// Whether the kernel has asked for a neighbour that has not answered (INCOMPLETE, FAILED).
-    pub fn is_silent(&self, interface: u32, address: IpAddr) -> bool {
-        self.neighbours.is_silent(interface, address)
-    }
-
     /// How sure the kernel is of a neighbour.
     pub fn freshness(&self, interface: u32, address: IpAddr) -> Freshness {
         self.neighbours.freshness(interface, address)

@@ -52,11 +52,6 @@ impl Neighbours {
         self.entries.get(&(interface, address))?.usable()
     }
 
-    /// Whether the kernel has asked for a neighbour that has not answered (INCOMPLETE, FAILED).
-    pub(super) fn is_silent(&self, interface: u32, address: IpAddr) -> bool {
-        self.entries.get(&(interface, address)).is_some_and(|entry| entry.usable().is_none())
-    }
-
     /// How sure the kernel is of a neighbour.
     pub(super) fn freshness(&self, interface: u32, address: IpAddr) -> Freshness {
         self.entries.get(&(interface, address)).map_or(Freshness::Unknown, |entry| entry.freshness)

@@ -56,6 +56,11 @@ impl Resolver {
         self.kept.store(Arc::new(neighbours.into_iter().collect()));
     }
 
+    /// Whether this neighbour is one that is kept known, and so has been asked for.
+    pub fn keeps(&self, interface: u32, address: IpAddr) -> bool {
+        self.kept.load().contains(&(interface, address))
+    }
+
     /// A resolver without a kernel behind it: requests are refused, and the packet that wanted one
     /// waits until somebody puts the neighbour into the [`Network`](super::Network). For workers
     /// on memory ports: tests, benches, `replay`.

@@ -72,7 +72,10 @@ impl Reload {
         let waits = host.membership.status().plan_waits_for.filter(|hosts| !hosts.is_empty());
         let message = waits.map(|hosts| {
             let hosts = those(hosts);
-            format!("the new rules come in force when they are on {hosts} too: reload there")
+            format!(
+                "the new rules come in force when they are on {hosts} too: reload there, or drain what is to \
+                 go (dirctl nlb drainstop)"
+            )
         });
         info!("reloaded{}", message.as_ref().map(|it| format!(": {it}")).unwrap_or_default());
         Ok(message)
@@ -96,7 +99,10 @@ fn stays(host: HostId, old: &[Vec<IpAddr>], new: &[Vec<IpAddr>]) -> Result<(), S
             format!("this is host {host}, and would be host {}; {remedy}", place + 1)
         }
         Some(_) => format!("host {host}, which this is, has other addresses; {remedy}"),
-        None => format!("host {host}, which this is, is not in it any more; {remedy}"),
+        None => format!(
+            "the list of hosts has no host {host} any more, which this is: to take it out, drain it \
+             (dirctl nlb drainstop) and stop it; else {remedy}"
+        ),
     })
 }
 
@@ -111,6 +117,8 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
     let keys = [
         ("mode", old.mode != new.mode),
         ("control", old.control != new.control),
+        ("metrics", old.metrics != new.metrics),
+        ("sandbox", old.sandbox != new.sandbox),
         ("nlb.key", old.nlb.key != new.nlb.key),
         ("nlb.primary", old.nlb.primary != new.nlb.primary),
         ("the list of virtual addresses", plan::vips(old) != plan::vips(new)),
@@ -147,8 +155,8 @@ mod tests {
         for (wrong, what) in [
             (&[b][..], "this is host 2, and would be host 1"),
             (&[c, a, b], "this is host 2, and would be host 3"),
-            (&[a], "host 2, which this is, is not in it any more"),
-            (&[a, c], "host 2, which this is, is not in it any more"),
+            (&[a], "the list of hosts has no host 2 any more"),
+            (&[a, c], "the list of hosts has no host 2 any more"),
             (&[a, &both], "host 2, which this is, has other addresses"),
         ] {
             let said = stays(second, &old, &hosts(wrong)).unwrap_err();

@@ -197,6 +197,7 @@ impl Course {
         // What changes nothing need not be taken back.
         let confirm = confirm.filter(|_| !plan.is_empty());
         let Some(seconds) = confirm else {
+            state.last = Some(format!("{file} is in force and needs no confirmation"));
             let kept = Some(state.keep(file, text, save));
             return Ok(Followed { plan, confirm, kept });
         };

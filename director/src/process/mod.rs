@@ -75,6 +75,7 @@ pub async fn run(path: PathBuf) -> Result<()> {
     allow_open_files();
     // Before anything is set up: a signal from now on is answered when the director is ready.
     let signals = Signals::new()?;
+    let mark = save::look(&path);
     let config = config::load(&path)?;
     // Before there is another thread.
     let sandbox = Sandbox::begin(&config, &path);
@@ -114,6 +115,8 @@ pub async fn run(path: PathBuf) -> Result<()> {
     let control = config.control.clone();
     let course = Arc::new(Course::new(config));
     let director = Arc::new(Director::new(operations::Parts {
+        mark,
+        resolver: follower.resolver(),
         path: path.clone(),
         epoch,
         table: table.clone(),

@@ -11,7 +11,7 @@ use tracing::{info, warn};
 use super::apply::{Course, Kept, NextFile, Scene};
 use super::health::Health;
 use super::sandbox::Sandbox;
-use super::save::OwnFile;
+use super::save::{Mark, OwnFile};
 use super::ways::KernelWays;
 use crate::capture::Feed;
 use crate::config::{self, Config};
@@ -30,7 +30,7 @@ use crate::dispatch::connections::SHARDS;
 use crate::explain;
 use crate::fwmark::Rule;
 use crate::health::journal::Journal;
-use crate::network::Network;
+use crate::network::{Network, Resolver};
 use crate::table::Table;
 use crate::worker::WorkerStatus;
 use crate::worker::tap::Wanted;
@@ -43,11 +43,13 @@ const LONGEST_NAME: usize = 4096;
 
 /// What a director is made of, as the control API needs it.
 pub(super) struct Parts {
-    /// Its own file.
+    /// Its own file, and how that was before it was read.
     pub(super) path: PathBuf,
+    pub(super) mark: Mark,
     pub(super) epoch: Instant,
     pub(super) table: Arc<Table>,
     pub(super) network: Arc<ArcSwap<Network>>,
+    pub(super) resolver: Resolver,
     /// Interface, queue, worker and kind of each port, in the order of the workers' ports.
     pub(super) ports: Vec<PortView>,
     /// How packets are taken, and why not better.
@@ -64,6 +66,8 @@ pub(super) struct Director {
     file: OwnFile,
     /// By topic.
     warnings: Mutex<BTreeMap<&'static str, String>>,
+    /// What is told of the director's own file, while another one is on trial.
+    aside: Mutex<BTreeMap<&'static str, String>>,
 }
 
 /// What it is made of is at hand as if it were its own.
@@ -77,7 +81,8 @@ impl std::ops::Deref for Director {
 
 impl Director {
     pub(super) fn new(parts: Parts) -> Director {
-        Director { file: OwnFile::new(parts.path.clone()), parts, warnings: Mutex::default() }
+        let file = OwnFile::new(parts.path.clone(), parts.mark);
+        Director { file, parts, warnings: Mutex::default(), aside: Mutex::default() }
     }
 
     /// The director's own configuration file.
@@ -113,12 +118,17 @@ impl Director {
         if let Some(message) = self.course.expire(&self.scene()) {
             warn!("{message}");
             self.clear_warning("restart");
+            self.warnings().append(&mut self.aside());
             self.warn("apply", message);
         }
     }
 
     fn saved(&self, kept: Option<Kept>) -> Saved {
         kept.map_or(Saved::NotAsked, |kept| self.file.keep(kept))
+    }
+
+    fn aside(&self) -> MutexGuard<'_, BTreeMap<&'static str, String>> {
+        self.aside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn warnings(&self) -> MutexGuard<'_, BTreeMap<&'static str, String>> {
@@ -261,7 +271,11 @@ impl Operations for Director {
             let served = interfaces.join(", ");
             return Err(bad(format!("there is no interface {name}; the director serves {served}")));
         }
-        let mut ways = KernelWays { network: &network, interfaces: &interfaces };
+        let mut ways = KernelWays {
+            network: &self.network,
+            resolver: &self.resolver,
+            interfaces: &interfaces,
+        };
         let interface = question.interface.as_deref();
         Ok(explain::explain(&scene, &mut ways, &frame, interface))
     }
@@ -283,9 +297,10 @@ impl Operations for Director {
         });
         info!("{file} applied; services that changed: {}{waits}", done.plan.services.len());
         self.clear_warning("apply");
-        self.clear_warning("reload");
+        let before = ["reload", "restart"].map(|topic| self.warnings().remove_entry(topic));
+        *self.aside() = before.into_iter().flatten().filter(|_| done.confirm.is_some()).collect();
         match done.plan.restart.is_empty() {
-            true => self.clear_warning("restart"),
+            true => {}
             false => {
                 let keys = done.plan.restart.join(", ");
                 let message = format!("{keys} differ in {file}: restart the director for it");
@@ -309,6 +324,7 @@ impl Operations for Director {
         info!("{file} {done}");
         if verdict == Verdict::Revert {
             self.clear_warning("restart");
+            self.warnings().append(&mut self.aside());
             self.table.wait_until_followed();
         }
         Ok(Settled { file, verdict, saved: self.saved(kept) })

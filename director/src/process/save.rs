@@ -23,7 +23,7 @@ pub(super) struct OwnFile {
 }
 
 /// What stands for a text. `None`: it could not be read.
-type Mark = Option<u64>;
+pub(super) type Mark = Option<u64>;
 
 #[derive(Default)]
 struct Known {
@@ -31,13 +31,14 @@ struct Known {
     mark: Mark,
     /// The number of the newest that was applied.
     newest: u64,
-    /// What is in force in its place.
-    applied: Option<String>,
+    /// What is in force in its place: its name, and what stands for its text.
+    applied: Option<(String, Mark)>,
 }
 
 impl OwnFile {
-    pub(super) fn new(path: PathBuf) -> OwnFile {
-        let known = Known { mark: look(&path), ..Known::default() };
+    /// The file at `path`, which was like `mark` before it was read.
+    pub(super) fn new(path: PathBuf, mark: Mark) -> OwnFile {
+        let known = Known { mark, ..Known::default() };
         OwnFile { path, known: Mutex::new(known) }
     }
 
@@ -61,9 +62,10 @@ impl OwnFile {
         (known.mark, known.applied) = (mark, None);
     }
 
-    /// The file that is in force in its place.
+    /// The file that is in force in its place, unless somebody has copied it there.
     pub(super) fn applied(&self) -> Option<String> {
-        self.known().applied.clone()
+        let (file, mark) = self.known().applied.clone()?;
+        (self.look() != mark).then_some(file)
     }
 
     /// What was applied is in force for good: writes it here if that is wanted, unless something newer
@@ -81,17 +83,12 @@ impl OwnFile {
             (known.mark, known.applied) = (now, None);
             return Saved::Same { path };
         }
-        known.applied = Some(kept.file);
+        known.applied = Some((kept.file, Some(wanted)));
         if !kept.save {
             return Saved::NotAsked;
         }
-        let written = match now == known.mark {
-            true => write(&self.path, kept.text.as_bytes()),
-            false => Err(io::Error::other(
-                "somebody has changed it since the director read it, and that would be lost: see what \
-                 (dirctl plan with that file), and bring both together by hand",
-            )),
-        };
+        let written = unchanged(now, known.mark)
+            .and_then(|()| write(&self.path, kept.text.as_bytes(), known.mark));
         match written {
             Ok(()) => {
                 (known.mark, known.applied) = (Some(wanted), None);
@@ -106,7 +103,22 @@ impl OwnFile {
     }
 }
 
-fn look(path: &Path) -> Mark {
+/// Whether a file is as it was.
+fn unchanged(now: Mark, before: Mark) -> io::Result<()> {
+    match now {
+        _ if now == before => Ok(()),
+        None => Err(io::Error::other(
+            "it cannot be read any more: it is gone, not a file, or not text; put it right, then reload",
+        )),
+        Some(_) => Err(io::Error::other(
+            "somebody has changed it since the director read it, and that would be lost: see what \
+             (dirctl plan with that file), and bring both together by hand",
+        )),
+    }
+}
+
+/// What stands for the text of a file as it is now.
+pub(super) fn look(path: &Path) -> Mark {
     config::read(path).ok().map(|text| mark(text.as_bytes()))
 }
 
@@ -116,21 +128,18 @@ fn mark(text: &[u8]) -> u64 {
     hasher.finish()
 }
 
-fn write(path: &Path, text: &[u8]) -> io::Result<()> {
+/// Exchanges the file for one with this text, if it is still what `before` stands for.
+fn write(path: &Path, text: &[u8], before: Mark) -> io::Result<()> {
     let path = fs::canonicalize(path)?;
     let old = fs::metadata(&path)?;
     if !old.is_file() {
         return Err(io::Error::other("it is not a file"));
     }
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let fresh = path.with_file_name(name);
-    // What stands there is left over, and whatever it is (a link, a pipe), nothing is written to it.
-    match fs::remove_file(&fresh) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let written = fill(&fresh, text, &old).and_then(|()| fs::rename(&fresh, &path));
+    let fresh = unused(&path)?;
+    let written = fill(&fresh, text, &old)
+        // Writing took a while.
+        .and_then(|()| unchanged(look(&path), before))
+        .and_then(|()| fs::rename(&fresh, &path));
     if written.is_err() {
         // The error says more than that this could not be removed either.
         let _ = fs::remove_file(&fresh);
@@ -141,6 +150,15 @@ fn write(path: &Path, text: &[u8]) -> io::Result<()> {
         Some(folder) => File::open(folder)?.sync_all(),
         None => Ok(()),
     }
+}
+
+/// A name beside the file that nobody has: whatever stands there is somebody else's.
+fn unused(path: &Path) -> io::Result<PathBuf> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let names = (0..100).map(|number| format!(".{name}.{}.{number}", std::process::id()));
+    let mut paths = names.map(|name| path.with_file_name(name));
+    let free = paths.find(|path| fs::symlink_metadata(path).is_err());
+    free.ok_or_else(|| io::Error::other("there is no name for a new file beside it"))
 }
 
 fn fill(path: &Path, text: &[u8], old: &fs::Metadata) -> io::Result<()> {
@@ -180,22 +198,22 @@ mod tests {
         let other = folder.path().join("other");
         fs::write(&other, "theirs").unwrap();
         symlink(&other, folder.path().join("real.toml.new")).unwrap();
-        let own = OwnFile::new(link.clone());
+        let own = OwnFile::new(link.clone(), look(&link));
         assert!(matches!(own.keep(text(2, "new")), Saved::Done { .. }));
         assert!(matches!(own.keep(text(1, "older")), Saved::Failed { .. }));
         assert_eq!(fs::read_to_string(&real).unwrap(), "new");
         assert_eq!(fs::read_to_string(&other).unwrap(), "theirs");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::metadata(&real).unwrap().mode() & 0o777, 0o640);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4, "what was there, and no more");
     }
 
     #[test]
     fn a_file_that_cannot_be_written_is_told_of_and_stays() {
         let folder = tempfile::tempdir().unwrap();
-        let own = OwnFile::new(folder.path().to_path_buf());
+        let own = OwnFile::new(folder.path().to_path_buf(), None);
         assert!(matches!(own.keep(text(1, "new")), Saved::Failed { .. }));
-        let gone = OwnFile::new(folder.path().join("missing.toml"));
+        let gone = OwnFile::new(folder.path().join("missing.toml"), None);
         assert!(matches!(gone.keep(text(1, "new")), Saved::Failed { .. }));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
@@ -205,7 +223,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("own.toml");
         fs::write(&path, "old").unwrap();
-        let own = OwnFile::new(path.clone());
+        let own = OwnFile::new(path.clone(), look(&path));
         assert_eq!(own.keep(Kept { save: false, ..text(1, "new") }), Saved::NotAsked);
         assert_eq!(own.applied().as_deref(), Some("new.toml"));
         fs::write(&path, "theirs").unwrap();
@@ -220,7 +238,17 @@ mod tests {
         assert_eq!(own.applied(), None);
         assert!(matches!(own.keep(text(4, "last")), Saved::Done { .. }));
         assert_eq!((own.applied(), fs::read_to_string(&path).unwrap()), (None, "last".to_owned()));
-        own.keep(Kept { save: false, ..text(5, "new") });
+        own.keep(Kept { save: false, ..text(5, "copied") });
+        assert_eq!(own.applied().as_deref(), Some("copied.toml"));
+        fs::write(&path, "copied").unwrap();
+        assert_eq!(own.applied(), None, "somebody has followed the advice");
+        fs::remove_file(&path).unwrap();
+        let gone = own.keep(text(6, "newest"));
+        assert!(
+            matches!(&gone, Saved::Failed { reason, .. } if reason.contains("gone")),
+            "{gone:?}"
+        );
+        own.keep(Kept { save: false, ..text(7, "new") });
         own.is_followed(own.look());
         assert_eq!(own.applied(), None, "a reload goes back to it");
     }

@@ -152,7 +152,11 @@ fn a_file_that_was_not_reloaded_is_told_and_not_after_the_remedy() {
     let file = PathBuf::from(bed.director.status().unwrap().config.unwrap());
     let text = std::fs::read_to_string(&file).unwrap().replace(":80/tcp", ":8080/tcp");
     std::fs::write(&file, text).unwrap();
-    let finding = wait_for("file", &["192.0.2.10:8080/tcp does not run"], look);
+    let finding = wait_for(
+        "file",
+        &["has not been reloaded, and a reload would change: 1 service added"],
+        look,
+    );
     paste(&bed.topology.director, &finding);
     wait_until_gone("file", look);
 

@@ -187,7 +187,7 @@ fn a_path_that_is_too_narrow_is_named_by_the_replay_of_what_did_not_fit() {
     let config = top("packet") + "workers = 1\n" + &service(Kind::Nat, VIP_V4, 80, "rr", "", &[1]);
     let bed = Bed::with(Kind::Nat, &config);
     let ip = bed.topology.director.command("ip");
-    let narrow = ["route", "add", "10.77.0.11/32", "dev", "eth0", "mtu", "1000"];
+    let narrow = ["route", "add", "10.77.0.11/32", "dev", "eth0", "mtu", "1280"];
     assert!(ip.args(narrow).output(Duration::from_secs(10)).unwrap().status.success());
     std::thread::sleep(Duration::from_millis(500));
     let path = bed.topology.lab.logs().join("in.pcap");
@@ -205,7 +205,7 @@ fn a_path_that_is_too_narrow_is_named_by_the_replay_of_what_did_not_fit() {
     recorder.stop();
     let lost = bed.director.verdicts("too_big").unwrap();
     let file = path.to_str().unwrap();
-    let said = bed.dirctl(&["replay", file, "--quiet", "--mtu", "1000"]);
+    let said = bed.dirctl(&["replay", file, "--quiet", "--mtu", "1280"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     said.names(&["Larger than the path's MTU", "assumed: "]);
     let line = said.out.lines().find(|line| line.contains("too_big")).unwrap_or_default();

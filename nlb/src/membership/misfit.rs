@@ -66,6 +66,11 @@ pub(super) fn difference(plan: &Plan, other: &Heartbeat) -> String {
     } else {
         format!("host {} ({})", other.host, other.name)
     };
+    if other.next == plan.digest {
+        return format!(
+            "{whose} has this file too and waits until all others have it: reload those (query there names them)"
+        );
+    }
     let differing =
         plan.marks.iter().zip(&other.marks).find(|(mine, theirs)| half(&mine.digest) != **theirs);
     let generations = if plan.generation == other.generation {

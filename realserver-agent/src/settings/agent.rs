@@ -43,7 +43,7 @@ pub const KEYS: &[KeySpec] = &[
         .default("`\"30s\"`"),
     key("control", "its control socket")
         .default("`\"/run/realserver-agent/control.sock\"`")
-        .note("absolute path"),
+        .note("absolute path, at most 107 bytes"),
     key(
         "agent_check",
         "HAProxy's agent-check on the same port, nowhere, or on a port of its own too",
@@ -135,7 +135,7 @@ pub(super) fn read(top: &Table<'_>, faults: &mut Vec<Fault>) -> Agent {
         agent.listen = each(&field, "\"10.0.0.11:6086\"", faults, listen);
     }
     agent.key_file = table.get("key_file").and_then(|field| path(&field, faults));
-    agent.control = table.get("control").and_then(|field| path(&field, faults));
+    agent.control = table.get("control").and_then(|field| socket(&field, faults));
     if let Some(field) = table.get("from") {
         agent.from = each(&field, "[\"10.0.0.0/8\"]", faults, network);
     }
@@ -219,6 +219,16 @@ fn path(field: &Value<'_>, faults: &mut Vec<Fault>) -> Option<PathBuf> {
         return None;
     }
     Some(text.into())
+}
+
+/// The path of a socket, which must fit sockaddr_un.
+fn socket(field: &Value<'_>, faults: &mut Vec<Fault>) -> Option<PathBuf> {
+    let path = path(field, faults)?;
+    if path.as_os_str().len() > 107 {
+        field.wrong("this cannot be the path of a socket", "give at most 107 bytes", faults);
+        return None;
+    }
+    Some(path)
 }
 
 /// What the table does not name has no weight.
@@ -351,6 +361,14 @@ fn http_of(table: &Table<'_>, given: Option<u16>, faults: &mut Vec<Fault>) -> Op
 
 /// `200`, or `"200-399"`.
 fn expected(field: &Value<'_>, faults: &mut Vec<Fault>) -> Option<RangeInclusive<u16>> {
+    if field.is_array() {
+        field.wrong(
+            "this is one status, or one range of them",
+            "write 200, or \"200-399\"",
+            faults,
+        );
+        return None;
+    }
     if !field.is_text() {
         let status = field.whole(faults)?;
         return Some(status..=status);

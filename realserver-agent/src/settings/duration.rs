@@ -9,7 +9,7 @@ const UNITS: &[(&str, u64)] =
 
 /// How to write one, for error texts.
 pub const GRAMMAR: &str =
-    "a number with ms, s, m, h or d (\"90s\", \"15m\", \"2h\"), or a plain number of seconds";
+    "a whole number with ms, s, m, h or d (\"90s\", \"15m\", \"2h\"), or a plain number of seconds";
 
 /// Reads `text`; `None` when it is not a time or too large to count in milliseconds.
 pub fn parse(text: &str) -> Option<Duration> {

@@ -1,7 +1,7 @@
 //! Shares as operators write them: `"10%"`, `"2.5%"`. In thousandths inside.
 
 /// How to write one, for error texts.
-pub const GRAMMAR: &str = "a number with % in quotes, \"10%\" or \"2.5%\"";
+pub const GRAMMAR: &str = "a number with % in quotes, of one decimal at most: \"10%\" or \"2.5%\"";
 
 /// Reads `text`, to a tenth of a percent; `None` when it is no share, or above 6553.5 %.
 pub fn parse(text: &str) -> Option<u16> {

@@ -223,6 +223,11 @@ pub(super) fn of_services(
         let Some((vip, protocol, port)) = filterable(item, &declared.service, report) else {
             continue;
         };
+        if let Some(place) = hosts.iter().position(|host| host.contains(&vip)) {
+            let what = format!("{vip} is the address of host {}", place + 1);
+            let remedy = "listen on an address that all hosts share and none has for itself";
+            item.key("listen").as_ref().unwrap_or(item).wrong(what, remedy, report);
+        }
         let shares = shares(item, declared, hosts, report);
         let mode = match declared.service.scheduler.as_str() {
             SINGLE => Mode::Single { priorities: rank(shares) },

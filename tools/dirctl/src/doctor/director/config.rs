@@ -83,9 +83,10 @@ fn examine_file(facts: &Facts, file: &ConfigFile) -> Vec<Finding> {
         let found = format!("the director does not follow {shown}, which would change: {changes}");
         findings.push(Finding::note(Check::File, found).remedy(look));
     } else if let Some(changes) = planned {
-        let found = format!("{shown} has not been reloaded, and a reload would change: {changes}");
+        let found =
+            format!("{shown} has not been reloaded, and a reload would change: {changes} ({look})");
         let reload = format!("kill -HUP {}", running.now.pid);
-        findings.push(Finding::warning(Check::File, found).remedy(look).remedy(reload));
+        findings.push(Finding::warning(Check::File, found).remedy(reload));
     } else if differing.is_empty() {
         findings.push(Finding::ok(Check::File, format!("{shown} says what runs")));
     } else {

@@ -233,7 +233,7 @@ fn a_file_that_says_something_else_than_runs_is_told() {
     facts.running.as_mut().unwrap().plan = Some(Plan { timeouts, ..Plan::default() });
     let finding = only(&facts, Check::File, &["a reload would change: 1 timeout"]);
     assert_eq!(finding.severity, Severity::Warning);
-    assert_eq!(finding.remedy, ["dirctl plan /test.toml", "kill -HUP 7"]);
+    assert_eq!(finding.remedy, ["kill -HUP 7"]);
     facts.running.as_mut().unwrap().now.applied = Some("new.toml".to_owned());
     let finding = only(&facts, Check::File, &["new.toml was applied and not saved"]);
     assert_eq!((finding.severity, finding.remedy.len()), (Severity::Warning, 1));
