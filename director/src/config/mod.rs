@@ -6,7 +6,7 @@
 //!
 //! The file is walked by hand over `toml`'s spanned tree rather than deserialised, because a
 //! derived deserialiser stops at the first fault and cannot say which of two lines contradict.
-//! What may stand where is said once, as data ([`reference`]): the parser goes by it, and so do the
+//! What may stand where is said once, as data ([`mod@reference`]): the parser goes by it, and so do the
 //! tables of `docs/configuration.md`.
 
 mod address;
