@@ -1,4 +1,4 @@
-//! What happens to servers, as the control API tells it: one JSON object per event and line.
+//! What happens to servers and with files, as the control API tells it: one JSON object per event and line.
 
 use std::net::SocketAddr;
 
@@ -74,6 +74,18 @@ pub enum EventKind {
     AgentRefused,
     /// A check could not be made here.
     CheckUnable,
+    /// The director's own file was read again and is followed.
+    FileReloaded,
+    /// It was read again, and what runs stayed as it was.
+    ReloadRefused,
+    /// Another file is followed, for good or on trial.
+    FileApplied,
+    /// One that was on trial stays.
+    FileConfirmed,
+    /// One that was on trial was taken back.
+    FileReverted,
+    /// One that was on trial was taken back because nobody had confirmed it.
+    FileRolledBack,
 }
 
 impl EventKind {
@@ -92,6 +104,12 @@ impl EventKind {
             EventKind::SomeUp => "some_up",
             EventKind::AgentRefused => "agent_refused",
             EventKind::CheckUnable => "check_unable",
+            EventKind::FileReloaded => "file_reloaded",
+            EventKind::ReloadRefused => "reload_refused",
+            EventKind::FileApplied => "file_applied",
+            EventKind::FileConfirmed => "file_confirmed",
+            EventKind::FileReverted => "file_reverted",
+            EventKind::FileRolledBack => "file_rolled_back",
         }
     }
 
@@ -104,6 +122,26 @@ impl EventKind {
                 | EventKind::DirectionMode
                 | EventKind::WeightChanged
                 | EventKind::SomeUp
+                | EventKind::FileReloaded
+                | EventKind::FileApplied
+                | EventKind::FileConfirmed
+                | EventKind::FileReverted
+        )
+    }
+
+    /// Whether it is about a file, of which the log has more to say by itself.
+    fn is_of_a_file(self) -> bool {
+        use EventKind::{
+            FileApplied, FileConfirmed, FileReloaded, FileReverted, FileRolledBack, ReloadRefused,
+        };
+        matches!(
+            self,
+            FileReloaded
+                | ReloadRefused
+                | FileApplied
+                | FileConfirmed
+                | FileReverted
+                | FileRolledBack
         )
     }
 }
@@ -121,6 +159,9 @@ impl Event {
 
     /// Writes it into the log: what is bad as a warning.
     pub(crate) fn log(&self) {
+        if self.kind.is_of_a_file() {
+            return;
+        }
         let text = |thing: Option<String>| thing.unwrap_or_default();
         let service = text(self.service.map(|service| service.to_string()));
         let server = text(self.server.map(|server| server.to_string()));

@@ -19,6 +19,7 @@ use crate::control::api::{
     BatchOutcome, ConnectionView, OnRefusal, PortView, Refusal, RefusalKind, ServiceView, Status,
     Timeouts, VerdictCount,
 };
+use crate::control::events::{Event, EventKind};
 use crate::control::explain::{Explanation, Question};
 use crate::control::health::ServerHealth;
 use crate::control::operations::{Command, Operations};
@@ -104,6 +105,11 @@ impl Director {
         self.warnings().remove(topic);
     }
 
+    /// Notes what was done with a file, for `dirctl events`.
+    pub(super) fn note(&self, kind: EventKind, reason: String) {
+        self.health.journal().note(kind, Event { reason, ..Event::default() });
+    }
+
     fn scene(&self) -> Scene<'_> {
         Scene {
             table: &self.table,
@@ -119,6 +125,7 @@ impl Director {
             warn!("{message}");
             self.clear_warning("restart");
             self.warnings().append(&mut self.aside());
+            self.note(EventKind::FileRolledBack, message.clone());
             self.warn("apply", message);
         }
     }
@@ -295,7 +302,10 @@ impl Operations for Director {
         let waits = done.confirm.map_or_else(String::new, |seconds| {
             format!(", rolled back in {seconds} s unless it is confirmed")
         });
-        info!("{file} applied; services that changed: {}{waits}", done.plan.services.len());
+        let what =
+            format!("{file} applied; services that changed: {}{waits}", done.plan.services.len());
+        info!("{what}");
+        self.note(EventKind::FileApplied, what);
         self.clear_warning("apply");
         let before = ["reload", "restart"].map(|topic| self.warnings().remove_entry(topic));
         *self.aside() = before.into_iter().flatten().filter(|_| done.confirm.is_some()).collect();
@@ -317,11 +327,12 @@ impl Operations for Director {
 
     fn settle(&self, verdict: Verdict) -> Result<Settled, Refusal> {
         let (file, kept) = self.course.settle(verdict, &self.scene())?;
-        let done = match verdict {
-            Verdict::Confirm => "confirmed",
-            Verdict::Revert => "reverted",
+        let (kind, done) = match verdict {
+            Verdict::Confirm => (EventKind::FileConfirmed, "confirmed"),
+            Verdict::Revert => (EventKind::FileReverted, "reverted"),
         };
         info!("{file} {done}");
+        self.note(kind, file.clone());
         if verdict == Verdict::Revert {
             self.clear_warning("restart");
             self.warnings().append(&mut self.aside());

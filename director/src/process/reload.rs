@@ -10,6 +10,7 @@ use super::apply::{Course, take_over};
 use super::operations::Director;
 use super::sandbox::Sandbox;
 use crate::config::{self, Config};
+use crate::control::events::EventKind;
 use crate::plan::restart;
 use crate::table::Table;
 
@@ -44,9 +45,15 @@ pub(super) fn again(
             "{file} was applied and waits to be confirmed (`dirctl confirm`, `dirctl revert`): reload again \
              afterwards"
         );
-        warn!("reload refused, running on as before: {why}");
-        director.warn("reload", format!("the last reload was refused: {why}"));
+        refused(director, &why);
     }
+}
+
+/// Tells that nothing has changed, and why: in the log, in `dirctl status` and in `dirctl events`.
+fn refused(director: &Director, why: &str) {
+    warn!("reload refused, running on as before: {why}");
+    director.warn("reload", format!("the last reload was refused: {why}"));
+    director.note(EventKind::ReloadRefused, why.to_owned());
 }
 
 fn read_again(
@@ -67,8 +74,7 @@ fn read_again(
     let new = match allowed {
         Ok(new) => new,
         Err(error) => {
-            warn!("reload refused, running on as before: {error}");
-            director.warn("reload", format!("the last reload was refused: {error}"));
+            refused(director, &error);
             return;
         }
     };
@@ -81,9 +87,8 @@ fn read_again(
         director.clear_warning("restart");
     }
     let changes = match table.declare(&new.services, &new.marks, epoch.elapsed()) {
-        Err(refused) => {
-            warn!("reload refused, running on as before: {refused}");
-            director.warn("reload", format!("the last reload was refused: {refused}"));
+        Err(error) => {
+            refused(director, &error.to_string());
             return;
         }
         Ok(changes) => changes,
@@ -96,7 +101,9 @@ fn read_again(
     }
     table.declare_settings(&config.settings, &new.settings);
     director.clear_warning("reload");
-    info!("reloaded: {} changes", changes.made);
+    let what = format!("reloaded: {} changes", changes.made);
+    info!("{what}");
+    director.note(EventKind::FileReloaded, what);
     director.clear_warning("apply");
     own.is_followed(mark);
     take_over(config, new);

@@ -69,6 +69,8 @@ fn a_plan_names_all_that_an_apply_then_does_and_confirmed_and_saved_it_outlives_
     bed.director.process().wait_for_log("reloaded: 0 changes", PATIENCE).unwrap();
     assert_eq!(trial.listing(), after);
     ends(&bed.dirctl(&["status"]), 0);
+    let events = bed.dirctl(&["events"]);
+    events.names(&["file_applied", "new.toml applied", "file_confirmed", "file_reloaded"]);
 }
 
 #[test]
@@ -129,6 +131,7 @@ fn unconfirmed_it_is_rolled_back_though_the_client_is_gone_and_a_failed_server_s
     let status = bed.dirctl(&["status"]);
     ends(&status, 1);
     status.names(&["other.toml was not confirmed within 4 s and was rolled back"]);
+    bed.dirctl(&["events"]).names(&["file_rolled_back", "other.toml was not confirmed"]);
     assert!(!fs::read_to_string(trial.own_path()).unwrap().contains(":81"), "nothing is saved");
     let late = bed.dirctl(&["confirm"]);
     ends(&late, 1);
