@@ -303,3 +303,30 @@ fn a_few_captures_run_at_once_and_clients_that_leave_make_room() {
     assert!(said.err.contains("no_such_reason") && said.err.contains("dirctl drops --all"));
     bed.director.stop().unwrap();
 }
+
+#[test]
+fn quick_a_sample_is_one_of_so_many_packets_and_ends_whole_when_it_is_interrupted() {
+    if !can_run() {
+        return;
+    }
+    let config = top("copy") + "workers = 1\n" + &service(Kind::Nat, VIP_V4, 80, "rr", "", &[1, 1]);
+    let bed = Bed::with(Kind::Nat, &config);
+    let forwarded = || {
+        let verdicts = bed.director.status().unwrap().verdicts;
+        let counts = verdicts.iter().filter(|count| count.verdict == "forwarded");
+        counts.map(|count| count.packets).sum::<u64>()
+    };
+    let before = forwarded();
+    let words = ["--verdict", "forwarded", "--sample", "10"];
+    let capturing = Capturing::start(&bed, "sample.pcapng", &words);
+    assert_eq!(bed.fetch(VIP_V4, 80, 200).failed(), 0);
+    let expected = (forwarded() - before) / 10;
+    assert!(expected > 100, "{expected}");
+    capturing.wait_for(usize::try_from(expected).unwrap().saturating_sub(2));
+    capturing.process.signal(Signal::SIGINT).unwrap();
+    assert_eq!(capturing.wait(), Some(0), "{}", capturing.process.log());
+    let packets = read(&capturing.path);
+    // The last packets of the last connection may have come after the count.
+    assert!((packets.len() as u64).abs_diff(expected) <= 2, "{} of {expected}", packets.len());
+    assert!(packets.iter().all(|(_, comment)| comment.contains("forwarded")), "{packets:?}");
+}
